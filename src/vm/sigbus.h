@@ -1,0 +1,19 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * A file that is mapped here can be cut short by its owner; touching what is gone raises SIGBUS.
+ * Within guarded ranges the handler puts zero pages over the rest of the range and the reader goes
+ * on; anywhere else SIGBUS does what it did before.
+ */
+#ifndef VMPROF_VM_SIGBUS_H
+#define VMPROF_VM_SIGBUS_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+/* @page: granularity of the mapping (huge pages!). Returns a slot, or -ENOSPC. */
+int sigbus_guard(void *addr, size_t len, size_t page);
+void sigbus_unguard(int slot); /* before the range is unmapped; a negative slot is fine */
+/* Has a part of the range turned out to be gone? */
+bool sigbus_hit(int slot);
+
+#endif
