@@ -1,0 +1,22 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What src/guest must know of the aarch64 architecture: page tables with granules of 4, 16 and 64
+ * KiB, addresses of up to 52 bits. Source of all formats: Arm Architecture Reference Manual (DDI
+ * 0487), chapter D8 "The AArch64 Virtual Memory System Architecture", and TCR_EL1, TTBR1_EL1 in
+ * D19.
+ */
+#ifndef VMPROF_GUEST_ARM64_H
+#define VMPROF_GUEST_ARM64_H
+
+#include "guest/kernel.h"
+
+/*
+ * How page tables are read under these registers; the kernel's half of every address space is the
+ * one of @ttbr1. -EINVAL: TCR_EL1 has a size or a granule that there is not.
+ */
+int arm64_paging_set(struct guest_paging *p, uint64_t tcr, uint64_t ttbr1);
+
+/* The top table's address in TTBR0_EL1 or TTBR1_EL1: without ASID, with the bits above 48. */
+uint64_t arm64_root(const struct guest_paging *p, bool kernel_half, uint64_t ttbr);
+
+#endif
