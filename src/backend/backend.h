@@ -1,0 +1,104 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Where samples come from. A backend knows its source and nothing of guest structures; whatever it
+ * does not know of a sample it marks as unknown (guest/sample.h).
+ */
+#ifndef VMPROF_BACKEND_BACKEND_H
+#define VMPROF_BACKEND_BACKEND_H
+
+#include "events/event.h"
+#include "guest/sample.h"
+#include "util/err.h"
+#include "vm/vm.h"
+
+struct backend_session; /* one VM being sampled; each backend embeds it as first member */
+
+struct backend_config {
+	const struct event *events;
+	unsigned nr_events;
+	bool chains; /* registers will be used for call chains: they must fit together */
+};
+
+/* What a backend can do for one VM. */
+struct backend_caps {
+	bool usable;
+	char why_not[256]; /* sentence when !usable: what is missing, and what to do about it */
+	const char *const *events; /* names it can sample, to be shown; NULL-terminated */
+	bool registers;		   /* samples carry registers: processes and chains */
+	bool memory;   /* the VM's memory can be read: symbols, and processes by their maps */
+	bool exact_ip; /* false: ip is the start of a translated block */
+};
+
+struct backend_stats {
+	uint64_t ticks;	     /* events that came due */
+	uint64_t snapshots;  /* samples whose registers and stack are of the tick itself */
+	uint64_t samples;    /* handed out */
+	uint64_t merged;     /* ticks that went into another sample's period: the reader was late */
+	uint64_t lost;	     /* ticks with no sample and in no period */
+	uint64_t unreadable; /* state that was read but cannot be: counted in lost */
+	uint64_t throttled;  /* times that the kernel held an event back, as it came too often */
+	const char *note;    /* sentence on what makes samples less exact; NULL nothing */
+};
+
+/* One event, summed over all vCPUs; all 0 where it is not known. */
+struct backend_event_stats {
+	uint64_t count;		   /* events; ns of a clock */
+	uint64_t enabled, running; /* ns; less running than enabled: it shared its counter */
+};
+
+struct vmprof_backend {
+	const char *name;
+	const char *summary; /* one line for list -v and the man page */
+
+	/* Fills @caps; never fails, quick (well under a second), leaves nothing behind. */
+	void (*probe)(const struct vm *vm, struct backend_caps *caps);
+
+	/*
+	 * Can it sample this event of a VM that it can be used for? 0, or -errno with a sentence:
+	 * -ENOENT or -EOPNOTSUPP if there is no such event there, -EINVAL if it cannot be had as it
+	 * was asked for. Leaves nothing behind.
+	 */
+	int (*try_event)(const struct vm *vm, const struct event *e, struct vmprof_err *err);
+
+	int (*open)(struct backend_session **out, const struct vm *vm,
+		    const struct backend_config *cfg, struct vmprof_err *err);
+	/*
+	 * The VM's memory, and registers now; both as guest.h wants them. memory() is NULL where
+	 * the backend has none. peek() is 0, -ESRCH (VM gone), -EAGAIN (not known at the moment),
+	 * -EIO (not plausible); it works before start() and for an idle or paused vCPU.
+	 */
+	struct guest_mem *(*memory)(struct backend_session *s);
+	int (*peek)(struct backend_session *s, uint32_t vcpu, struct guest_regs *regs);
+	uint32_t (*nr_vcpus)(struct backend_session *s);
+	/* The host thread that runs a vCPU; 0 not known. May be NULL. */
+	pid_t (*vcpu_tid)(struct backend_session *s, uint32_t vcpu);
+
+	/* Before start(): samples are to have this memory too, if that can be. May be NULL. */
+	void (*want)(struct backend_session *s, const struct guest_wanted *wanted);
+
+	int (*start)(struct backend_session *s, struct vmprof_err *err);
+	/*
+	 * Waits up to @timeout_ms for samples and returns up to @n of them, 0 at the timeout,
+	 * -EINTR, or -ESRCH when the VM is gone. A sample's registers may be read when it is
+	 * handed out: take one batch, complete it, come back at once.
+	 */
+	int (*read)(struct backend_session *s, struct raw_sample *samples, unsigned n,
+		    int timeout_ms);
+	int (*stop)(struct backend_session *s);
+	void (*stats)(struct backend_session *s, struct backend_stats *st);
+	/* Of the event of this index in the config. NULL: the backend counts nothing. */
+	void (*event_stats)(struct backend_session *s, unsigned event,
+			    struct backend_event_stats *st);
+	void (*close)(struct backend_session *s); /* NULL is fine */
+};
+
+struct backend_session {
+	const struct vmprof_backend *backend;
+};
+
+/* All backends of this build, best first, NULL-terminated. */
+extern const struct vmprof_backend *const vmprof_backends[];
+const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
+extern const struct vmprof_backend backend_tcg, backend_perf;
+
+#endif
