@@ -1,0 +1,400 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "record/recorder.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "perfdata/writer.h"
+#include "record/summary.h"
+#include "record/targets.h"
+#include "record/vmrec.h"
+#include "record/workload.h"
+#include "symbolize/elfimage.h"
+#include "util/clock.h"
+#include "util/xalloc.h"
+
+#define FLUSH_NS 500000000ull /* a killed recorder loses at most this */
+
+struct recorder {
+	const struct record_options *opts;
+	struct targets targets;
+	struct perfdata_writer *writer;
+	char *store;
+	struct buf buf;
+	struct workload workload;
+	sigset_t old_mask;
+	int signal_fd, end_fd;
+	unsigned wakeups;
+	int signal; /* that ended the record */
+};
+
+static struct perf_event_attr file_attr(const struct event *ev)
+{
+	struct perf_event_attr attr = {
+		.type = ev->type,
+		.config = ev->config,
+		.config1 = ev->config1,
+		.config2 = ev->config2,
+		.exclude_user = ev->exclude_user,
+		.exclude_kernel = ev->exclude_kernel,
+		.exclude_hv = 1,
+		.exclude_host = !ev->host,
+		.exclude_guest = !ev->guest,
+		.precise_ip = ev->precise & 3u,
+		.pinned = ev->pinned,
+		.exclusive = ev->exclusive,
+	};
+
+	/* Its fields are not recorded, and readers want those of an event that says it has some. */
+	if (ev->type == PERF_TYPE_TRACEPOINT) {
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_DUMMY;
+	}
+	if (ev->freq) {
+		attr.freq = 1;
+		attr.sample_freq = ev->rate;
+	} else {
+		attr.sample_period = ev->rate;
+	}
+	return attr;
+}
+
+static int open_target(struct recorder *r, struct target *t, struct vmprof_err *err)
+{
+	const struct vmrec_config cfg = {
+		.vm = t->vm,
+		.backend = t->backend,
+		.caps = t->caps,
+		.events = &t->events,
+		.chains = r->opts->chains,
+		.host_modules = t == r->targets.t,
+		.realtime = r->opts->realtime,
+		.store = r->store,
+		.end_fd = r->end_fd,
+	};
+	int rc = vmrec_open(&t->rec, &cfg, err);
+
+	if (rc)
+		return err_prefix(err, "VM '%s'", t->name);
+	summary_choice(r->opts, t);
+	return 0;
+}
+
+/* With --all-vms one that has ended since it was found, say, does not spoil the others. */
+static int open_targets(struct recorder *r, struct vmprof_err *err)
+{
+	for (unsigned i = 0; i < r->targets.n;) {
+		int rc = open_target(r, &r->targets.t[i], err);
+
+		if (!rc) {
+			i++;
+			continue;
+		}
+		if (!r->opts->all_vms || r->targets.n == 1)
+			return rc;
+		record_say(r->opts, "vmprof record: %s; left out\n", err->msg);
+		targets_drop(&r->targets, i);
+	}
+	return 0;
+}
+
+static int open_writer(struct recorder *r, const struct id_plan *p, struct vmprof_err *err)
+{
+	struct perfdata_event events[EVENTS_MAX];
+	const struct perfdata_writer_config cfg = {
+		.path = r->opts->output,
+		.events = events,
+		.nr_events = r->targets.events.n,
+		.ids = p->entries,
+		.nr_ids = p->n,
+		.argv = r->opts->argv,
+	};
+
+	for (unsigned i = 0; i < r->targets.events.n; i++)
+		events[i] = (struct perfdata_event){
+			.name = r->targets.events.events[i].name,
+			.attr = file_attr(&r->targets.events.events[i]),
+			.ids = p->by_event[i],
+			.nr_ids = p->nr_by_event[i],
+		};
+	return perfdata_writer_open(&r->writer, &cfg, err);
+}
+
+static int start_targets(struct recorder *r, const struct id_plan *p, struct vmprof_err *err)
+{
+	const uint64_t *ids = p->ids;
+
+	for (unsigned i = 0; i < r->targets.n; i++) {
+		struct target *t = &r->targets.t[i];
+		int rc = vmrec_start(t->rec, ids, err);
+
+		if (rc)
+			return err_prefix(err, "VM '%s'", t->name);
+		ids += (size_t)t->events.n * vmrec_nr_vcpus(t->rec);
+	}
+	return 0;
+}
+
+static int open_all(struct recorder *r, struct vmprof_err *err)
+{
+	struct id_plan plan = {0};
+	int rc = open_targets(r, err);
+
+	if (rc)
+		return rc;
+	id_plan_make(&plan, &r->targets);
+	rc = open_writer(r, &plan, err);
+	if (!rc)
+		rc = start_targets(r, &plan, err);
+	id_plan_free(&plan);
+	return rc;
+}
+
+/* ---------- running ---------- */
+
+static int flush(struct recorder *r, struct vmprof_err *err)
+{
+	int rc;
+
+	for (unsigned i = 0; i < r->targets.n; i++) {
+		vmrec_take(r->targets.t[i].rec, &r->buf);
+		vmrec_encode_stats(r->targets.t[i].rec, &r->buf);
+	}
+	rc = perfdata_writer_append(r->writer, &r->buf, err);
+	if (!rc)
+		rc = perfdata_writer_flush(r->writer, err);
+	r->wakeups++;
+	return rc;
+}
+
+/* Returns how many VMs are still there; says once of each one that it is not. */
+static unsigned count_running(struct recorder *r)
+{
+	unsigned running = 0;
+
+	for (unsigned i = 0; i < r->targets.n; i++) {
+		struct target *t = &r->targets.t[i];
+		struct vmrec_stats st;
+
+		vmrec_get_stats(t->rec, &st);
+		running += !st.ended;
+		if (st.ended && !t->said_ended)
+			record_say(r->opts, "vmprof record: %s: %s\n", t->name, st.ended);
+		t->said_ended = st.ended;
+	}
+	return running;
+}
+
+/* Reads what has come; returns true if it ends the record. */
+static bool handle_signals(struct recorder *r, int *status)
+{
+	struct signalfd_siginfo si;
+
+	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+		if (si.ssi_signo == SIGCHLD) {
+			if (workload_ended(&r->workload, status))
+				return true;
+			continue;
+		}
+		r->signal = (int)si.ssi_signo;
+		return true;
+	}
+	return false;
+}
+
+static int run(struct recorder *r, int *status, struct vmprof_err *err)
+{
+	struct pollfd fds[] = {{r->signal_fd, POLLIN, 0}, {r->end_fd, POLLIN, 0}};
+	uint64_t now = clock_now_ns(), next_flush = now + FLUSH_NS, end = UINT64_MAX;
+	bool done = false;
+
+	if (r->opts->duration_ns)
+		end = now + r->opts->duration_ns;
+	while (!done) {
+		uint64_t until = next_flush < end ? next_flush : end, ended;
+
+		now = clock_now_ns();
+		if (until > now && poll(fds, 2, (int)((until - now + 999999) / 1000000)) < 0 &&
+		    errno != EINTR)
+			return err_sys(err, errno, "cannot wait for samples");
+		if (read(r->end_fd, &ended, sizeof(ended)) == sizeof(ended) ||
+		    clock_now_ns() >= end)
+			done = !count_running(r) || clock_now_ns() >= end;
+		done = handle_signals(r, status) || done;
+		if (clock_now_ns() >= next_flush) {
+			int rc = flush(r, err);
+
+			if (rc)
+				return rc;
+			next_flush = clock_now_ns() + FLUSH_NS;
+		}
+	}
+	return 0;
+}
+
+/* ---------- ending ---------- */
+
+static void stop_targets(struct recorder *r)
+{
+	for (unsigned i = 0; i < r->targets.n; i++)
+		if (r->targets.t[i].rec)
+			vmrec_stop(r->targets.t[i].rec);
+}
+
+/* @ok: nothing went wrong before. */
+static int finish(struct recorder *r, bool ok, struct vmprof_err *err)
+{
+	struct vmprof_err close_err;
+	uint64_t bytes;
+	int rc, rc2;
+
+	stop_targets(r);
+	count_running(r);
+	rc = flush(r, err);
+	for (unsigned i = 0; i < r->targets.n; i++)
+		vmrec_add_build_ids(r->targets.t[i].rec, r->writer);
+	bytes = perfdata_writer_bytes(r->writer);
+	rc2 = perfdata_writer_close(r->writer, &close_err);
+	r->writer = NULL;
+	if (!rc && rc2)
+		*err = close_err;
+	rc = rc ? rc : rc2;
+	if (!rc && ok)
+		summary_closing(r->opts, &r->targets, r->wakeups, bytes);
+	return rc;
+}
+
+/* As nohup leaves it. */
+static bool is_ignored(int sig)
+{
+	struct sigaction sa;
+
+	return !sigaction(sig, NULL, &sa) && sa.sa_handler == SIG_IGN;
+}
+
+static int block_signals(struct recorder *r, struct vmprof_err *err)
+{
+	sigset_t set;
+
+	sigemptyset(&set);
+	sigaddset(&set, SIGINT);
+	sigaddset(&set, SIGTERM);
+	if (!is_ignored(SIGHUP))
+		sigaddset(&set, SIGHUP);
+	sigaddset(&set, SIGCHLD);
+	signal(SIGCHLD,
+	       SIG_DFL); /* ignored, as some callers leave it, the command's end is not told */
+	/* Threads inherit the mask: only signal_fd sees these signals. */
+	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
+	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+	r->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (r->signal_fd < 0 || r->end_fd < 0)
+		return err_sys(err, errno, "cannot wait for signals");
+	return 0;
+}
+
+/* A reader that went away and a limit of the file's size are errors of write(), not our end. */
+static void ignore_write_signals(void)
+{
+	signal(SIGPIPE, SIG_IGN);
+	signal(SIGXFSZ, SIG_IGN);
+}
+
+/* Each vCPU takes some files; where that may not be, the limit is named when it is met. */
+static void raise_file_limit(void)
+{
+	struct rlimit limit;
+
+	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
+		return;
+	limit.rlim_cur = limit.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+static int record(struct recorder *r, int *status, struct vmprof_err *err)
+{
+	char **command = r->opts->command;
+	int rc = block_signals(r, err);
+
+	if (!rc && command)
+		rc = workload_prepare(&r->workload, command, &r->old_mask, err);
+	/* The command has its own of these by now. */
+	ignore_write_signals();
+	raise_file_limit();
+	if (!rc)
+		rc = open_all(r, err);
+	if (!rc && command)
+		rc = workload_start(&r->workload, command[0], err);
+	if (!rc)
+		rc = run(r, status, err);
+	if (r->writer) {
+		struct vmprof_err finish_err;
+		int rc2 = finish(r, !rc, &finish_err);
+
+		if (!rc && rc2)
+			*err = finish_err;
+		rc = rc ? rc : rc2;
+	}
+	return rc;
+}
+
+/*
+ * Symbols are saved beside a file, or where the pipe form's are looked for: not in /dev beside a
+ * device.
+ */
+static char *store_for(const char *output)
+{
+	struct stat st;
+
+	if (!stat(output, &st) && (S_ISCHR(st.st_mode) || S_ISBLK(st.st_mode)))
+		return NULL;
+	return elfstore_beside(output);
+}
+
+static void recorder_free(struct recorder *r)
+{
+	struct signalfd_siginfo si;
+
+	workload_stop(&r->workload);
+	targets_free(&r->targets);
+	buf_free(&r->buf);
+	free(r->store);
+	/* A signal that came while we ended has its answer: it need not cut off the last words. */
+	while (r->signal_fd >= 0 && read(r->signal_fd, &si, sizeof(si)) == sizeof(si))
+		;
+	if (r->signal_fd >= 0)
+		close(r->signal_fd);
+	if (r->end_fd >= 0)
+		close(r->end_fd);
+	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+}
+
+int recorder_run(const struct record_options *opts, struct record_result *result,
+		 struct vmprof_err *err)
+{
+	struct recorder r = {
+		.opts = opts,
+		.store = store_for(opts->output),
+		.signal_fd = -1,
+		.end_fd = -1,
+	};
+	int rc;
+
+	*result = (struct record_result){0};
+	sigprocmask(SIG_SETMASK, NULL, &r.old_mask);
+	rc = targets_choose(&r.targets, opts, err);
+	if (!rc)
+		rc = record(&r, &result->status, err);
+	result->signal = r.signal;
+	recorder_free(&r);
+	return rc;
+}

@@ -1,0 +1,18 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* What a record says on stderr, unless it was told to be quiet. */
+#ifndef VMPROF_RECORD_SUMMARY_H
+#define VMPROF_RECORD_SUMMARY_H
+
+#include "record/targets.h"
+
+void record_say(const struct record_options *opts, const char *fmt, ...)
+	__attribute__((format(printf, 2, 3)));
+
+/* The choice made for one VM, whose recorder is open. */
+void summary_choice(const struct record_options *opts, const struct target *t);
+
+/* perf's closing lines, with what was lost, by VM, between them. */
+void summary_closing(const struct record_options *opts, const struct targets *ts, unsigned wakeups,
+		     uint64_t bytes);
+
+#endif

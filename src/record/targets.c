@@ -1,0 +1,233 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include "record/targets.h"
+
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/events.h"
+#include "record/summary.h"
+#include "util/text.h"
+#include "util/xalloc.h"
+
+/* ---------- which VMs, by which backend ---------- */
+
+static void add_target(struct targets *ts, struct vm *vm)
+{
+	for (unsigned i = 0; i < ts->n; i++)
+		if (ts->t[i].vm == vm)
+			return;
+	ts->t[ts->n] = (struct target){.vm = vm};
+	escape_str(ts->t[ts->n].name, sizeof(ts->t->name), vm->name);
+	ts->n++;
+}
+
+static int choose_only_vm(struct targets *ts, struct vmprof_err *err)
+{
+	char names[512] = "", one[128];
+
+	if (ts->vms.n == 1) {
+		add_target(ts, ts->vms.vms[0]);
+		return 0;
+	}
+	for (size_t i = 0; i < ts->vms.n; i++) {
+		size_t at = strlen(names);
+
+		snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+			 escape_str(one, sizeof(one), ts->vms.vms[i]->name));
+	}
+	return err_set(err, EINVAL,
+		       "%zu VMs run on this host (%s): name one or more with --vm, or "
+		       "take all with --all-vms",
+		       ts->vms.n, names);
+}
+
+static int choose_vms(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
+{
+	unsigned hidden = 0;
+	int rc = vm_list_get(&ts->vms, &hidden, err);
+
+	if (rc)
+		return rc;
+	ts->t = xcalloc(ts->vms.n, sizeof(*ts->t));
+	for (unsigned i = 0; i < opts->nr_vms; i++) {
+		struct vm *vm = vm_list_find(&ts->vms, opts->vms[i], err);
+
+		if (!vm)
+			return -err->code;
+		add_target(ts, vm);
+	}
+	if (!ts->vms.n)
+		return err_set(err, ENOENT, "no VM runs on this host%s",
+			       hidden ? " that this user may look at; try as root" : "");
+	if (opts->all_vms)
+		for (size_t i = 0; i < ts->vms.n; i++)
+			add_target(ts, ts->vms.vms[i]);
+	return ts->n ? 0 : choose_only_vm(ts, err);
+}
+
+/* The best backend that can profile this VM, or the one that was asked for. */
+static int choose_backend(const struct record_options *opts, struct target *t,
+			  struct vmprof_err *err)
+{
+	const char *asked = opts->backend;
+	char why[sizeof(err->msg)] = "";
+
+	if (asked && !backend_by_name(asked))
+		return err_set(err, EINVAL, "there is no backend '%s'", asked);
+	for (const struct vmprof_backend *const *b = vmprof_backends; *b; b++) {
+		size_t at = strlen(why);
+
+		if (asked && strcmp((*b)->name, asked) != 0)
+			continue;
+		(*b)->probe(t->vm, &t->caps);
+		if (t->caps.usable) {
+			t->backend = *b;
+			return 0;
+		}
+		snprintf(why + at, sizeof(why) - at, "%s%s: %s", at ? "; " : "", (*b)->name,
+			 t->caps.why_not);
+	}
+	return err_set(err, ENOTSUP, "VM '%s' cannot be profiled here (%s)", t->name, why);
+}
+
+/* What was asked for and the backend has not is an error; with --all-vms the others may have it. */
+static int check_asked(const struct record_options *opts, const struct target *t,
+		       struct vmprof_err *err)
+{
+	if (!opts->chains || t->caps.registers)
+		return 0;
+	return err_set(err, ENOTSUP,
+		       "VM '%s': the %s backend gets no registers of the guest, and so no call "
+		       "chains: leave out -g",
+		       t->name, t->backend->name);
+}
+
+/* With --all-vms a VM that cannot be profiled is left out and said; with --vm it is an error. */
+static int choose_backends(struct targets *ts, const struct record_options *opts,
+			   struct vmprof_err *err)
+{
+	unsigned kept = 0;
+
+	for (unsigned i = 0; i < ts->n; i++) {
+		struct target *t = &ts->t[i];
+		int rc = choose_backend(opts, t, err);
+
+		rc = rc ? rc : check_asked(opts, t, err);
+		if (rc && !opts->all_vms)
+			return rc;
+		if (rc)
+			record_say(opts, "vmprof record: %s; left out\n", err->msg);
+		else
+			ts->t[kept++] = *t;
+	}
+	ts->n = kept;
+	return kept ? 0 : err_set(err, ENOTSUP, "none of the VMs of this host can be profiled");
+}
+
+/* ---------- events and ids ---------- */
+
+static uint32_t file_event(struct targets *ts, const struct event *ev)
+{
+	unsigned i;
+
+	for (i = 0; i < ts->events.n; i++)
+		if (event_same(&ts->events.events[i], ev))
+			return i;
+	if (i == EVENTS_MAX)
+		return EVENTS_MAX;
+	ts->events.events[ts->events.n++] = *ev;
+	return i;
+}
+
+static int resolve_events(struct targets *ts, const struct record_options *opts, struct target *t,
+			  struct vmprof_err *err)
+{
+	char fell_back[256];
+	int rc = events_fit(&opts->events, t->backend, t->vm, &t->events, fell_back,
+			    sizeof(fell_back), err);
+
+	if (rc)
+		return err_prefix(err, "VM '%s'", t->name);
+	if (*fell_back)
+		record_say(opts, "vmprof record: %s: %s\n", t->name, fell_back);
+	for (unsigned i = 0; i < t->events.n; i++) {
+		t->file_event[i] = file_event(ts, &t->events.events[i]);
+		if (t->file_event[i] == EVENTS_MAX)
+			return err_set(err, EINVAL, "more than %d events", EVENTS_MAX);
+	}
+	return 0;
+}
+
+static void plan_id(struct id_plan *p, const struct target *t, unsigned event, uint32_t vcpu)
+{
+	uint32_t fe = t->file_event[event];
+	uint64_t id = p->n + 1;
+
+	p->ids[p->n] = id;
+	p->entries[p->n++] = (struct perfdata_id_entry){
+		.id = id,
+		.idx = fe,
+		.cpu = (uint64_t)-1,
+		.tid = vcpu < t->vm->nr_vcpus ? (uint64_t)t->vm->vcpus[vcpu].tid : 0,
+		.machine_pid = (uint64_t)t->vm->pid,
+		.vcpu = vcpu,
+	};
+	p->by_event[fe] =
+		xgrow(p->by_event[fe], &p->cap_by_event[fe], p->nr_by_event[fe] + 1, sizeof(id));
+	p->by_event[fe][p->nr_by_event[fe]++] = id;
+}
+
+void id_plan_make(struct id_plan *p, const struct targets *ts)
+{
+	size_t total = 0;
+
+	for (unsigned i = 0; i < ts->n; i++)
+		total += (size_t)ts->t[i].events.n * vmrec_nr_vcpus(ts->t[i].rec);
+	p->entries = xcalloc(total, sizeof(*p->entries));
+	p->ids = xcalloc(total, sizeof(*p->ids));
+	for (unsigned i = 0; i < ts->n; i++) {
+		const struct target *t = &ts->t[i];
+
+		for (unsigned e = 0; e < t->events.n; e++)
+			for (uint32_t v = 0; v < vmrec_nr_vcpus(t->rec); v++)
+				plan_id(p, t, e, v);
+	}
+}
+
+void id_plan_free(struct id_plan *p)
+{
+	for (unsigned i = 0; i < EVENTS_MAX; i++)
+		free(p->by_event[i]);
+	free(p->entries);
+	free(p->ids);
+}
+
+int targets_choose(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
+{
+	int rc = choose_vms(ts, opts, err);
+
+	if (!rc)
+		rc = choose_backends(ts, opts, err);
+	for (unsigned i = 0; !rc && i < ts->n; i++)
+		rc = resolve_events(ts, opts, &ts->t[i], err);
+	return rc;
+}
+
+void targets_drop(struct targets *ts, unsigned i)
+{
+	event_list_free(&ts->t[i].events);
+	ts->n--;
+	memmove(ts->t + i, ts->t + i + 1, (ts->n - i) * sizeof(*ts->t));
+}
+
+void targets_free(struct targets *ts)
+{
+	for (unsigned i = 0; i < ts->n; i++) {
+		vmrec_close(ts->t[i].rec);
+		event_list_free(&ts->t[i].events);
+	}
+	free(ts->t);
+	vm_list_free(&ts->vms);
+}

@@ -1,0 +1,54 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The VMs of one record: which ones, by which backend, with which events, under which ids of the
+ * file.
+ */
+#ifndef VMPROF_RECORD_TARGETS_H
+#define VMPROF_RECORD_TARGETS_H
+
+#include "perfdata/writer.h"
+#include "record/recorder.h"
+#include "record/vmrec.h"
+
+/* One VM of this record. */
+struct target {
+	struct vm *vm;
+	char name[128]; /* escaped */
+	const struct vmprof_backend *backend;
+	struct backend_caps caps;
+	struct event_list events;	 /* as this VM's backend has them */
+	uint32_t file_event[EVENTS_MAX]; /* which event of the file each of them is */
+	struct vmrec *rec;
+	bool said_ended;
+};
+
+struct targets {
+	struct vm_list vms; /* all VMs of the host; the targets' VMs belong to it */
+	struct target *t;
+	unsigned n;
+	struct event_list events; /* of the file; names belong to the targets' lists */
+};
+
+/* Finds VMs, backends and events as @opts wants them; says on stderr what is left out or replaced.
+ */
+int targets_choose(struct targets *ts, const struct record_options *opts, struct vmprof_err *err);
+void targets_drop(struct targets *ts, unsigned i); /* none from @i on is open yet */
+void targets_free(struct targets *ts);		   /* their recorders too */
+
+/*
+ * One id for each event of each vCPU: it is what ties a record to its VM. Ids are given out target
+ * by target, event by event, as vmrec_start() wants them.
+ */
+struct id_plan {
+	struct perfdata_id_entry *entries;
+	uint64_t *ids; /* of all targets, one behind the other */
+	size_t n;
+	uint64_t *by_event[EVENTS_MAX]; /* the ids of each event of the file */
+	size_t nr_by_event[EVENTS_MAX], cap_by_event[EVENTS_MAX];
+};
+
+/* After the targets' recorders were opened: they know the number of vCPUs. */
+void id_plan_make(struct id_plan *p, const struct targets *ts);
+void id_plan_free(struct id_plan *p);
+
+#endif
