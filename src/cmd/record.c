@@ -1,0 +1,242 @@
+// SPDX-License-Identifier: GPL-2.0-only
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/messages.h"
+#include "cmd/cmd.h"
+#include "record/recorder.h"
+#include "util/text.h"
+#include "util/xalloc.h"
+
+#define DEFAULT_HZ 4000 /* perf's */
+#define MAX_HZ	   10000
+
+static const char usage[] =
+	"vmprof record [-e EVENT] [-F HZ|-c PERIOD] [-g] [--vm NAME]... [-a] [-o FILE] [-- "
+	"CMD...]\n"
+	"\n"
+	"  -e, --event EVENT        what to sample: cycles (default), cpu-clock, ... with :u or "
+	":k\n"
+	"  -F, --freq HZ            samples a second of each vCPU's CPU time (1 to 10000)\n"
+	"  -c, --count PERIOD       one sample every PERIOD events (clocks: ns of CPU time)\n"
+	"  -g                       record call chains\n"
+	"      --call-graph fp|dwarf|no   the same, or none\n"
+	"      --vm NAME            a VM by name, UUID or pid; may be repeated\n"
+	"  -a, --all-vms            all VMs of this host\n"
+	"      --host               what the host does for the VMs, too\n"
+	"  -o, --output FILE        write FILE (default perf.data); - is standard output\n"
+	"      --duration TIME      stop after TIME: 10, 10s, 500ms, 2m\n"
+	"      --backend NAME       sample by this backend; 'vmprof list -v' shows them\n"
+	"  -r, --realtime PRIO      SCHED_FIFO priority of the samplers (default 1; 0: none)\n"
+	"  -q, --quiet              no messages but errors\n"
+	"  -v, --verbose            more messages\n"
+	"  -- CMD...                record while CMD runs";
+
+enum { OPT_CALL_GRAPH = 256, OPT_VM, OPT_DURATION, OPT_BACKEND, OPT_HOST };
+
+static const struct option longopts[] = {
+	{"event", required_argument, NULL, 'e'},
+	{"freq", required_argument, NULL, 'F'},
+	{"count", required_argument, NULL, 'c'},
+	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
+	{"vm", required_argument, NULL, OPT_VM},
+	{"all-vms", no_argument, NULL, 'a'},
+	{"host", no_argument, NULL, OPT_HOST},
+	{"output", required_argument, NULL, 'o'},
+	{"duration", required_argument, NULL, OPT_DURATION},
+	{"backend", required_argument, NULL, OPT_BACKEND},
+	{"realtime", required_argument, NULL, 'r'},
+	{"quiet", no_argument, NULL, 'q'},
+	{"verbose", no_argument, NULL, 'v'},
+	{"help", no_argument, NULL, 'h'},
+	{0},
+};
+
+/* For all events. */
+struct rate {
+	bool freq;
+	uint64_t value;
+	bool host;
+};
+
+static int parse_count(const char *text, uint64_t *value)
+{
+	char *end;
+
+	errno = 0;
+	*value = strtoull(text, &end, 0);
+	return errno || end == text || *end || *text == '-' ? -EINVAL : 0;
+}
+
+static int set_freq(struct rate *rate, const char *text, struct vmprof_err *err)
+{
+	if (!strcmp(text, "max")) {
+		rate->freq = true;
+		rate->value = MAX_HZ;
+		return 0;
+	}
+	if (parse_count(text, &rate->value) || !rate->value || rate->value > MAX_HZ)
+		return err_set(err, EINVAL, "-F '%s' is not a frequency from 1 to %d Hz", text,
+			       MAX_HZ);
+	rate->freq = true;
+	return 0;
+}
+
+static int set_period(struct rate *rate, const char *text, struct vmprof_err *err)
+{
+	/* the kernel has a sign in it */
+	if (parse_count(text, &rate->value) || !rate->value || rate->value > INT64_MAX)
+		return err_set(err, EINVAL, "-c '%s' is not a period", text);
+	rate->freq = false;
+	return 0;
+}
+
+static int set_call_graph(struct record_options *o, const char *mode, struct vmprof_err *err)
+{
+	size_t len = strcspn(mode, ","); /* perf's dwarf may have a size of stack dumps */
+
+	o->chains = strcmp(mode, "no");
+	if (!o->chains || !strcmp(mode, "fp") || (len == 5 && !strncmp(mode, "dwarf", len)))
+		return 0;
+	return err_set(err, EINVAL,
+		       "--call-graph '%s': chains of VMs are had by frame information and frame "
+		       "pointers ('fp' and 'dwarf' are the same) or not at all ('no')",
+		       mode);
+}
+
+static int set_realtime(struct record_options *o, const char *text, struct vmprof_err *err)
+{
+	uint64_t v;
+
+	if (parse_count(text, &v) || v > 99)
+		return err_set(err, EINVAL,
+			       "-r '%s' is not a real-time priority from 1 to 99, or 0 "
+			       "for none",
+			       text);
+	o->realtime = (int)v;
+	return 0;
+}
+
+static int set_duration(struct record_options *o, const char *text, struct vmprof_err *err)
+{
+	if (parse_duration(text, &o->duration_ns) || !o->duration_ns)
+		return err_set(err, EINVAL, "--duration '%s' is not a time: 10, 10s, 500ms, 2m",
+			       text);
+	return 0;
+}
+
+/* 0, -EINVAL with a sentence, or 1: the usage is to be shown. */
+static int set_option(struct record_options *o, struct rate *rate, int c, struct vmprof_err *err)
+{
+	switch (c) {
+	case 'e':
+		return event_list_add(&o->events, optarg, err);
+	case 'F':
+		return set_freq(rate, optarg, err);
+	case 'c':
+		return set_period(rate, optarg, err);
+	case 'g':
+		o->chains = true;
+		return 0;
+	case OPT_CALL_GRAPH:
+		return set_call_graph(o, optarg, err);
+	case OPT_VM:
+		o->vms = xreallocarray(o->vms, o->nr_vms + 1, sizeof(*o->vms));
+		o->vms[o->nr_vms++] = optarg;
+		return 0;
+	case 'a':
+		o->all_vms = true;
+		return 0;
+	case OPT_HOST:
+		rate->host = true;
+		return 0;
+	case 'o':
+		o->output = optarg;
+		return 0;
+	case OPT_DURATION:
+		return set_duration(o, optarg, err);
+	case OPT_BACKEND:
+		o->backend = optarg;
+		return 0;
+	case 'r':
+		return set_realtime(o, optarg, err);
+	case 'q':
+		o->quiet = true;
+		return 0;
+	case 'v':
+		o->verbose = true;
+		return 0;
+	default:
+		return 1;
+	}
+}
+
+static int parse(struct record_options *o, int argc, char **argv, struct vmprof_err *err)
+{
+	struct rate rate = {.freq = true, .value = DEFAULT_HZ};
+	int c, rc;
+
+	while ((c = getopt_long(argc, argv, "+e:F:c:go:ar:qvh", longopts, NULL)) != -1) {
+		rc = set_option(o, &rate, c, err);
+		if (rc == 1)
+			return c == 'h' ? 2 : 1;
+		if (rc)
+			return rc;
+	}
+	if (optind < argc)
+		o->command = argv + optind;
+	if (!o->events.n) {
+		rc = event_list_add(&o->events, "cycles", err);
+		if (rc)
+			return rc;
+	}
+	if (!*o->output)
+		return err_set(err, EINVAL, "-o '' is not a file: it has no name");
+	if (!strcmp(o->output, "-") && isatty(STDOUT_FILENO))
+		return err_set(err, EINVAL, "-o -: standard output is a terminal");
+	if (rate.host)
+		event_list_add_host(&o->events);
+	event_list_set_rate(&o->events, rate.freq, rate.value);
+	return 0;
+}
+
+/* Ends as the signal would have ended us, so that a shell sees 128 + n and a loop stops. */
+static void end_by_signal(int sig)
+{
+	fflush(NULL);
+	signal(sig, SIG_DFL);
+	raise(sig);
+}
+
+int cmd_record(int argc, char **argv)
+{
+	char **whole = xcalloc((size_t)argc + 2, sizeof(*whole));
+	struct record_options o = {.output = "perf.data", .realtime = 1, .argv = whole};
+	struct record_result result = {0};
+	struct vmprof_err err;
+	int rc;
+
+	whole[0] = (char[]){"vmprof"};
+	memcpy(whole + 1, argv, (size_t)argc * sizeof(*argv));
+	rc = parse(&o, argc, argv, &err);
+	if (rc > 0) {
+		result.status =
+			rc == 2 ? cli_help("record", usage) : cli_usage_error("record", usage);
+	} else if (rc < 0) {
+		cli_error("record", &err);
+		result.status = 2;
+	} else if (recorder_run(&o, &result, &err)) {
+		result.status = cli_error("record", &err);
+	} else if (result.signal) {
+		end_by_signal(result.signal);
+	}
+	event_list_free(&o.events);
+	free(o.vms);
+	free(whole);
+	return result.status;
+}
