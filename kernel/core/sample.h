@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * What a handler of a counter's interrupt writes into a VM's ring (ring.h): a sample of the guest.
+ */
+#ifndef VMPROF_CORE_SAMPLE_H
+#define VMPROF_CORE_SAMPLE_H
+
+#include "ring.h"
+
+/* vmp_sample.flags: which fields mean something, and what is known of the place */
+#define VMP_SAMPLE_KERNEL     0x1  /* the guest was in its kernel (CPL 0, EL1); else in a program */
+#define VMP_SAMPLE_SP	      0x2  /* sp and fp */
+#define VMP_SAMPLE_PAGE_TABLE 0x4  /* page_table */
+#define VMP_SAMPLE_TASK	      0x8  /* task */
+#define VMP_SAMPLE_MEMORY     0x10 /* segments may follow */
+
+/* 96 bytes, then nr_segments times a struct vmp_segment with its bytes. */
+struct vmp_sample {
+	struct vmp_record header; /* VMP_REC_SAMPLE */
+	u64 time;		  /* ns, CLOCK_MONOTONIC of whoever writes */
+	u64 vm;			  /* the VM's id in the table */
+	u32 vcpu;
+	u32 cpu;   /* of the host; of the guest, if that writes */
+	u32 event; /* its place in the VM's row */
+	u32 flags; /* VMP_SAMPLE_... */
+	u64 period;
+	u64 ip;
+	u64 sp;
+	u64 fp;		/* rbp, x29 */
+	u64 page_table; /* CR3, TTBR0_EL1 as they were */
+	u64 task;	/* address of the running task's task_struct */
+	u32 nr_segments;
+	u32 reserved;
+};
+
+_Static_assert(sizeof(struct vmp_sample) == 96, "the layout is part of the interface");
+
+/* Guest memory as it was at the sample: this, then size bytes, a multiple of 8. */
+struct vmp_segment {
+	u64 addr; /* virtual */
+	u32 size;
+	u32 reserved;
+};
+
+#endif
