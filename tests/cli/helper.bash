@@ -1,0 +1,38 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034
+# For bats files: "load helper" gives $VMPROF, start_vm and a teardown that ends what it started.
+
+VMPROF=${VMPROF:-$BATS_TEST_DIRNAME/../../${BUILD:-build}/vmprof}
+vm_pids=()
+
+# start_vm NAME [QEMU ARGUMENTS]: a VM with firmware and nothing to boot; sets VM_PID and VM_UUID
+start_vm() {
+	local name=$1
+	shift
+	command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64"
+	VM_UUID=$(cat /proc/sys/kernel/random/uuid)
+	qemu-system-x86_64 -name "guest=$name,debug-threads=on" -uuid "$VM_UUID" -accel tcg,thread=multi \
+		-m 32M -nodefaults -display none "$@" </dev/null >"$BATS_TEST_TMPDIR/${name::50}.out" 2>&1 3>&- &
+	VM_PID=$!
+	vm_pids+=("$VM_PID")
+	until grep -qs '^CPU 0/TCG' /proc/"$VM_PID"/task/*/comm; do
+		if ! kill -0 "$VM_PID"; then
+			cat "$BATS_TEST_TMPDIR/${name::50}.out"
+			return 1
+		fi
+		sleep 0.05
+	done
+}
+
+stop_vms() {
+	local pid
+	for pid in ${vm_pids[@]+"${vm_pids[@]}"}; do
+		kill -KILL "$pid" 2>/dev/null || :
+		wait "$pid" 2>/dev/null || :
+	done
+	vm_pids=()
+}
+
+teardown() {
+	stop_vms
+}

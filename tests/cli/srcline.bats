@@ -1,0 +1,222 @@
+#!/usr/bin/env bats
+# SPDX-License-Identifier: GPL-2.0-only
+# Source lines and inlined functions, beside addr2line, eu-addr2line and perf.
+
+load helper
+
+setup_file() {
+	"$VMPROF" version --build-options | grep -q 'libdw: \[ on' || skip "built without libdw"
+	UNIT=$(realpath "${BUILD:-build}")/tests/unit
+	export UNIT
+	cd "$BATS_FILE_TMPDIR" || return
+	cat >shapes.cc <<-'END'
+		#include <algorithm>
+		#include <cstdio>
+		#include <cstdlib>
+		#include <functional>
+		#include <map>
+		#include <string>
+		#include <vector>
+		inline int mix(int a, int b) { return (a * 31) ^ (b >> 3); }
+		template <class T> struct Sum {
+			T v = 0;
+			void add(T x) { v = mix(v, x); }
+			template <class F> void each(const std::vector<T> &q, F f) { for (T x : q) f(x); }
+		};
+		template <class T> __attribute__((noinline)) T work(std::vector<T> &v, std::map<std::string, T> &m)
+		{
+			std::sort(v.begin(), v.end(), [](const T &a, const T &b) { return mix(a, 1) < mix(b, 2); });
+			Sum<T> sum;
+			sum.each(v, [&](T x) { sum.add(x); });
+			for (auto &p : m)
+				sum.add(p.second);
+			struct Local {
+				static T twice(T x) { std::vector<T> q(x & 15, x); return q.size() ? q[0] * 2 : 1; }
+			};
+			return sum.v + Local::twice(sum.v);
+		}
+		int main(int argc, char **argv)
+		{
+			std::map<std::string, int> m;
+			long t = 0;
+			for (int r = 0; r < strtol(argv[1], 0, 10); r++) {
+				std::vector<int> v;
+				for (int i = 0; i < 3000; i++)
+					v.push_back(mix(i * r, r));
+				m["k" + std::to_string(r % 97)] += r;
+				std::function<int(int)> f = [&](int x) { return mix(x, r) + (int)m.size(); };
+				t += work(v, m) + f(r);
+			}
+			printf("%ld\n", t);
+		}
+	END
+	g++ -g -O2 -fno-omit-frame-pointer -o shapes shapes.cc || return 0
+	! command -v perf >/dev/null || perf record -q -e cpu-clock -F 2000 -g -o chains ./shapes 6000 \
+		>/dev/null 2>&1 || rm -f chains
+	! command -v perf >/dev/null || perf record -q -e cpu-clock -F 500 --call-graph dwarf -o stacks \
+		./shapes 6000 >/dev/null 2>&1 || rm -f stacks
+}
+
+setup() {
+	cd "$BATS_FILE_TMPDIR" || return
+	[ -x shapes ] || skip "no C++ compiler, or no libdw"
+}
+
+lookup() { # lookup FILE [--debug DEBUG]: is it addr2line's?
+	command -v eu-addr2line >/dev/null || skip "no eu-addr2line"
+	command -v python3 >/dev/null || skip "no python3"
+	python3 "$BATS_TEST_DIRNAME/srcline_random.py" "$UNIT/dwarfinfo" "$@"
+}
+
+@test "srcline: functions and lines of a C++ program are addr2line's" {
+	lookup "$PWD/shapes"
+}
+
+@test "srcline: so are those of libc, in its separate and compressed debug file" {
+	local libc id
+	libc=$(ldd shapes | sed -n 's/.*=> \(.*libc\.so\.6\) .*/\1/p')
+	id=$(readelf -n "$libc" 2>/dev/null | sed -n 's/.*Build ID: //p')
+	[ -e "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug" ] || skip "no libc6-dbg"
+	lookup "$libc" --debug "/usr/lib/debug/.build-id/${id:0:2}/${id:2}.debug"
+}
+
+has_chains() {
+	[ -e chains ] || skip "perf is not installed, or may not record here"
+}
+
+# Of the function that others are inlined into, perf prints what DWARF calls it; which one that is it finds out
+# by the name.
+without_outermost() {
+	sed 's/ ([^ ]*)$//' | awk '/^\t/ { if (ip != "" && $1 != ip) print "\t" ip; else if (ip != "") print line
+			ip = $1; line = $0; next }
+		{ if (ip != "") print "\t" ip; ip = ""; print }'
+}
+
+@test "srcline: script has perf's lines of copies of the stack, with what is inlined" {
+	[ -e stacks ] || skip "perf is not installed, or may not record here"
+	perf script -i stacks 2>/dev/null >theirs
+	"$VMPROF" script -i stacks >ours
+	[ "$(grep -c ' (inlined)$' ours)" -gt 50 ]
+	diff <(without_outermost <theirs) <(without_outermost <ours)
+	cmp <("$VMPROF" script -i stacks --no-inline) <(grep -v ' (inlined)$' ours)
+}
+
+frames() { # of the program, with the lines behind them
+	# of slots of the PLT there is none; perf says their address
+	grep -A 1 '/shapes)$' | grep -v -e '^--$' -e '/[^/]*)$' -e '^$' -e '^	' -e '^  shapes\['
+}
+
+@test "srcline: script -F +srcline has perf's lines" {
+	has_chains
+	perf script --no-inline -i chains -F +srcline 2>/dev/null | frames >theirs
+	"$VMPROF" script -i chains -F +srcline | frames >ours
+	[ "$(grep -c '^  shapes.cc:[0-9]*$' ours)" -gt 10 ]
+	diff theirs ours
+	"$VMPROF" script -i chains -F +srcline --full-source-path | grep -q "^  $PWD/shapes.cc:[0-9]*$"
+}
+
+rows() { # rows FILE OPTION...: of perf and of ours
+	perf report --stdio -i "$@" 2>/dev/null | grep -v -e '^#' -e '^$' | sed 's/ *$//' >theirs
+	"$VMPROF" report -i "$@" | grep -v -e '^#' -e '^$' | sed 's/ *$//' >ours
+	[ "$(grep -c . ours)" -gt 3 ]
+	diff theirs ours
+}
+
+@test "srcline: report's keys srcline, srcfile, parent and weight have perf's rows" {
+	has_chains
+	rows chains --no-children -g none --dso shapes --sort srcline
+	rows chains --no-children -g none --dso shapes --sort srcfile
+	rows chains --no-children -g none --dso shapes --sort sym,srcline
+	rows chains --no-children -g caller --dso shapes --sort sym,srcline
+	rows chains --no-children -g none -p 'sort|^main'
+	rows chains --children -g none -p ^main
+	rows chains --no-children -g none --sort local_weight,weight,ins_lat,sym
+	run "$VMPROF" report -i chains -p '('
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"--parent '('"* ]]
+}
+
+@test "srcline: --inline has functions that are inlined as frames of their own" {
+	has_chains
+	cmp <("$VMPROF" script -i chains) <("$VMPROF" script -i chains --no-inline)
+	"$VMPROF" script -i chains --inline >lines
+	grep -q '^	 *[0-9a-f]* mix+0x[0-9a-f]* (inlined)$' lines
+	# without them it is what it was
+	cmp <(grep -v '(inlined)$' lines) <("$VMPROF" script -i chains)
+	"$VMPROF" report -i chains --folded --inline >folded
+	grep -q 'std::sort<[^;]*_\[i\];' folded
+	cmp <(sed 's/;[^;]*_\[i\]//g' folded | grep -c .) <(grep -c . folded)
+	"$VMPROF" report -i chains --no-children -g --inline | grep -q 'mix (inlined)$'
+	"$VMPROF" report -i chains --children -g none --inline | grep -q '\[\.\] mix (inlined)'
+}
+
+@test "srcline: an alternate file that dwz has made is found, but not one of another build id" {
+	has_chains
+	command -v dwz >/dev/null || skip "no dwz"
+	cp shapes a && cp shapes b
+	dwz -m alt.debug a b
+	readelf -SW a | grep -q gnu_debugaltlink
+	"$UNIT/dwarfinfo" lookup shapes <<<"$(nm shapes | sed -n 's/ T main$//p')" >whole
+	"$UNIT/dwarfinfo" lookup a alt.debug <<<"$(nm a | sed -n 's/ T main$//p')" >with
+	cmp whole with
+	perf record -q -e cpu-clock -F 2000 -g -o alt ./a 4000 >/dev/null 2>&1
+	"$VMPROF" script -i alt --inline --buildid-dir none | grep -q ' mix.*(inlined)$'
+	cp shapes alt.debug
+	! "$VMPROF" script -i alt --inline --buildid-dir none | grep ' mix.*(inlined)$' || false
+}
+
+# Without the numbers of lines, which perf counts on from the middle of what objdump shows, without the text
+# of instructions, and without the lines that say whose the source is: perf has them with types.
+annotated() {
+	sed -E 's/^( *): +[0-9]+ {1,}/\1: /; s/ +/ /g; s/ *$//' | grep -v -e ':$' -e '^ : [0-9a-f]* <' |
+		awk '{ said = match($0, / \/\/ [^ ]*$/) ? substr($0, RSTART) : "" }
+			match($0, /^[^:]*: [0-9a-f]+:/) { $0 = substr($0, 1, RLENGTH) said } { print }'
+}
+
+@test "srcline: annotate has the source between instructions, and -l its lines, as perf has them" {
+	has_chains
+	command -v objdump >/dev/null || skip "no objdump"
+	"$VMPROF" version --build-options | grep -q 'libcapstone: \[ on' || skip "built without libcapstone"
+	local option
+	for option in --source --print-line --no-source; do
+		perf annotate --stdio "$option" -i chains main 2>/dev/null | annotated >theirs
+		"$VMPROF" annotate --no-jumps "$option" -i chains main | annotated >ours
+		[ "$(grep -c . ours)" -gt 100 ]
+		diff theirs ours
+	done
+	"$VMPROF" annotate -i chains main | grep -qE '^ +: +[0-9]+ +std::map<std::string, int> m;$'
+}
+
+@test "srcline: sources are only read where they are files, and escaped" {
+	has_chains
+	command -v objdump >/dev/null || skip "no objdump"
+	"$VMPROF" version --build-options | grep -q 'libcapstone: \[ on' || skip "built without libcapstone"
+	mv shapes.cc away
+	mkfifo shapes.cc
+	timeout 20 "$VMPROF" annotate -i chains main >ours
+	grep -q 'main():' ours
+	rm shapes.cc
+	sed 's/std::map<std::string, int> m;/&\x1b[31m/' away >shapes.cc
+	"$VMPROF" annotate -i chains main >ours
+	grep -qF 'm;\x1b[31m' ours
+	mv away shapes.cc
+}
+
+@test "srcline: lines of a guest's kernel, which runs elsewhere than its vmlinux was linked" {
+	cat >kernel.c <<-'END'
+		static inline int half(int n) { return n / 2 + 1; }
+		int work(int n) { int s = 0; while (n > 1) { s += n; n = half(n) - 1; } return s; }
+		void _start(void) { work(9); }
+	END
+	gcc -g -O2 -fno-pic -no-pie -mcmodel=kernel -nostdlib -static -Wl,--build-id=none \
+		-Wl,-Ttext=0xffffffff81000000 -Wl,--defsym=_text=0xffffffff81000000 -o vmlinux kernel.c
+	nm vmlinux | sed -n 's/ T \(work\|_start\)$//p' | while read -r at; do
+		for ((i = 0; i < 24; i++)); do printf '%x\n' $((0x$at + i)); done
+	done >addresses
+	"$UNIT/dwarfinfo" kernel vmlinux <addresses >ours
+	addr2line -a -i -e vmlinux <addresses | sed 's/ (disc.*//; s/^??:0$//' |
+		awk '/^0x/ { if (NR > 1) print line; line = ""; next } { line = line (line ? " " : "") $0 }
+			END { print line }' >theirs
+	[ "$(grep -c 'kernel.c:1 .*kernel.c:2' ours)" -gt 0 ]
+	diff theirs ours
+}
