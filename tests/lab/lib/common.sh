@@ -1,0 +1,23 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2034
+# What every script of the lab needs: where things are, and how to say that something is wrong.
+
+top=$(cd "$(dirname "${BASH_SOURCE[0]}")/../../.." && pwd)
+BUILD=${BUILD:-build}
+[[ $BUILD = /* ]] || BUILD=$top/$BUILD
+# Downloaded packages, kernels and built images; may be deleted at any time.
+cache=${VMPROF_CACHE:-$BUILD/cache}
+# One set of files a running VM: NAME.pid, NAME.log (console), NAME.out (QEMU), NAME.qmp.
+run=${VMPROF_LAB:-$BUILD/lab}
+
+die() {
+	echo "${0##*/}: $*" >&2
+	exit 1
+}
+
+need() { # need PROGRAM... : stops with the way to get them if one is missing
+	local p
+	for p; do
+		command -v "$p" >/dev/null || die "$p is missing: run scripts/install-deps"
+	done
+}

@@ -1,0 +1,58 @@
+# SPDX-License-Identifier: GPL-2.0-only
+# shellcheck shell=bash disable=SC2154
+# For tests of the labs of KVM, beside tap.sh.
+
+# kvm_run LAB SCRIPT DIR [FILE...]: runs tests/lab/host/SCRIPT, which must succeed; what it printed is in
+# DIR/stdout, what it left in DIR
+kvm_run() {
+	local name=$1 script=$2 dir=$3
+	shift 3
+	mkdir -p "$dir"
+	OUT=$dir TIMEOUT=1200 "$lab/run" "$name" "$lab/host/$script" "$@" >"$dir/stdout" 2>"$dir/stderr" || {
+		not_ok "$name: $script" "status $?: $(tail -n 30 "$dir/stderr")"
+		exit 1
+	}
+}
+
+# kvm_basics LAB DIR: what the script basics has found
+kvm_basics() {
+	local name=$1 out=$2/stdout vm pid samples
+	for vm in web1 db1; do
+		pid=$(sed -n "s/^pid $vm //p" "$out")
+		expect "$name: $vm is listed, under KVM, with its vCPU" "$(one_line "$out")" \
+			says "$out" "^$vm +[0-9a-f-]{36} +qemu/kvm +$pid +1 +160 MiB"
+	done
+	if command -v perf >/dev/null; then
+		samples=$(perf script -i "$2/perf.data" -D 2>/dev/null | grep -c PERF_RECORD_SAMPLE)
+		expect "$name: samples of web1's vCPU" "$samples" test "$samples" -ge 50
+	else
+		skip "$name: samples of web1's vCPU" "no perf"
+	fi
+}
+
+# kvm_record LAB DIR: the record that the script basics has made by the perf backend
+kvm_record() {
+	local name=$1 out=$2/stdout vm
+	for vm in web1 db1; do
+		expect "$name: $vm is sampled by the perf backend" "$(grep '^record' "$out" | one_line /dev/stdin)" \
+			says "$out" "^record .*$vm: [1-9][0-9]* samples"
+	done
+	! says "$out" '^record .* lost' || not_ok "$name: nothing is lost" "$(grep lost "$out" | one_line /dev/stdin)"
+	"$VMPROF" report -i "$2/vmprof.data" --stdio >"$2/report" 2>&1
+	expect "$name: the host has a share" "$(one_line "$2/report")" says "$2/report" '^# \[host\] +[0-9.]+%'
+}
+
+# kvm_processes LAB DIR: whose samples these are; db1's functions are called as web1's with x_ before
+kvm_processes() {
+	local name=$1 own
+	folded "$2/vmprof.data" >"$2/folded"
+	for own in 'web1 spin x_spin' 'db1 x_spin spin'; do
+		# shellcheck disable=SC2086 # three words
+		set -- "$1" "$2" $own
+		grep "^$3;" "$2/folded" >"$2/$3"
+		expect "$name: $3's samples are in its program" "$(one_line "$2/$3")" \
+			grep -q ";$4 [0-9]*$" "$2/$3"
+		expect "$name: $3's samples are in no other one's" "$(one_line "$2/$3")" \
+			test "$(grep -c ";$5 [0-9]*$" "$2/$3")" -eq 0
+	done
+}
