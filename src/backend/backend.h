@@ -40,7 +40,8 @@ struct backend_stats {
 	const char *note;    /* sentence on what makes samples less exact; NULL nothing */
 };
 
-/* One event, summed over all vCPUs; all 0 where it is not known. */
+/* One event of one vCPU, or summed over all of them; all 0 where it is not known. */
+#define BACKEND_ALL_VCPUS UINT32_MAX
 struct backend_event_stats {
 	uint64_t count;		   /* events; ns of a clock */
 	uint64_t enabled, running; /* ns; less running than enabled: it shared its counter */
@@ -86,8 +87,12 @@ struct vmprof_backend {
 		    int timeout_ms);
 	int (*stop)(struct backend_session *s);
 	void (*stats)(struct backend_session *s, struct backend_stats *st);
-	/* Of the event of this index in the config. NULL: the backend counts nothing. */
-	void (*event_stats)(struct backend_session *s, unsigned event,
+	/*
+	 * Of the event of this index in the config and of @vcpu or BACKEND_ALL_VCPUS; also while it
+	 * counts. NULL: the backend counts nothing. An event of rate 0 is counted only: if all are
+	 * such, read() finds nothing but the VM's end.
+	 */
+	void (*event_stats)(struct backend_session *s, unsigned event, uint32_t vcpu,
 			    struct backend_event_stats *st);
 	void (*close)(struct backend_session *s); /* NULL is fine */
 };

@@ -98,12 +98,22 @@ static void perf_close(struct backend_session *base)
 	free(s);
 }
 
+static bool samples(const struct perf_session *s)
+{
+	for (unsigned i = 0; i < s->nr_events; i++)
+		if (s->events[i].rate)
+			return true;
+	return false;
+}
+
 /* Not having the memory costs names of processes, not samples. */
 static void open_memory(struct perf_session *s)
 {
 	struct vmprof_err why;
 
 	s->none.ops = &none_ops;
+	if (!samples(s))
+		return;
 	if (vm_ram_open(&s->ram, s->vm, &why)) {
 		s->ram = NULL;
 		snprintf(s->note, sizeof(s->note), "addresses only, no symbols and processes: %s",
@@ -144,7 +154,8 @@ static unsigned ring_order(const struct perf_session *s)
 	unsigned order = 2;
 
 	for (unsigned i = 0; i < s->nr_events; i++)
-		rate += s->events[i].freq ? s->events[i].rate : RATE_GUESS;
+		if (s->events[i].rate)
+			rate += s->events[i].freq ? s->events[i].rate : RATE_GUESS;
 	bytes = rate * PERF_SAMPLE_BYTES * (RING_NS / 1000000) / 1000;
 	while (order < RING_ORDER_MAX && page << order < bytes)
 		order++;
@@ -152,13 +163,15 @@ static unsigned ring_order(const struct perf_session *s)
 }
 
 /*
- * A ring of its own, as large as may be: users have a limit of locked memory. Other events of the
- * thread write to the same, where the kernel allows that.
+ * None for what is only counted. A ring of its own, as large as may be: users have a limit of
+ * locked memory. Other events of the thread write to the same, where the kernel allows that.
  */
 static int open_ring(struct perf_session *s, struct perf_source *src, struct vmprof_err *err)
 {
 	int r;
 
+	if (!s->events[src->event].rate)
+		return 0;
 	for (struct perf_source *o = s->sources; o < src; o++)
 		if (o->vcpu == src->vcpu && o->ring.base &&
 		    !ioctl(src->ring.fd, PERF_EVENT_IOC_SET_OUTPUT, o->ring.fd))
@@ -211,6 +224,15 @@ static int add_vcpu(struct perf_session *s, uint32_t vcpu, struct vmprof_err *er
 	return 0;
 }
 
+/* All vCPUs of TCG can be one thread, which is counted for the first of them. */
+static bool shares_thread(const struct vm *vm, uint32_t vcpu)
+{
+	for (uint32_t v = 0; v < vcpu; v++)
+		if (vm->vcpus[v].tid == vm->vcpus[vcpu].tid)
+			return true;
+	return false;
+}
+
 static void note_unknown_threads(struct perf_session *s, unsigned n)
 {
 	if (!n)
@@ -233,10 +255,10 @@ static int perf_start(struct backend_session *base, struct vmprof_err *err)
 		return err_sys(err, errno, "epoll_create");
 	s->sources = xcalloc((size_t)s->vm->nr_vcpus * s->nr_events + 1, sizeof(*s->sources));
 	for (uint32_t v = 0; v < s->vm->nr_vcpus && !r; v++)
-		if (s->vm->vcpus[v].tid)
-			r = add_vcpu(s, v, err);
-		else
+		if (!s->vm->vcpus[v].tid)
 			unknown++;
+		else if (!shares_thread(s->vm, v))
+			r = add_vcpu(s, v, err);
 	if (r)
 		return r;
 	note_unknown_threads(s, unknown);
@@ -337,7 +359,7 @@ static void perf_stats(struct backend_session *base, struct backend_stats *st)
 	*st = s->stats;
 }
 
-static void perf_event_stats(struct backend_session *base, unsigned event,
+static void perf_event_stats(struct backend_session *base, unsigned event, uint32_t vcpu,
 			     struct backend_event_stats *st)
 {
 	struct perf_session *s = perf_of(base);
@@ -345,7 +367,10 @@ static void perf_event_stats(struct backend_session *base, unsigned event,
 
 	*st = (struct backend_event_stats){0};
 	for (unsigned i = 0; i < s->nr_sources; i++) {
-		if (s->sources[i].event != event || !read_counter(s, &s->sources[i], &c))
+		const struct perf_source *src = &s->sources[i];
+
+		if (src->event != event || (vcpu != BACKEND_ALL_VCPUS && src->vcpu != vcpu) ||
+		    !read_counter(s, src, &c))
 			continue;
 		st->count += c.value;
 		st->enabled += c.enabled;

@@ -20,7 +20,7 @@ struct event {
 	uint64_t config, config1, config2;
 	bool freq;     /* rate is a frequency in Hz, else a period in events (ns for clocks) */
 	bool own_rate; /* by a term period= or freq=: it is not the record's */
-	uint64_t rate;
+	uint64_t rate; /* 0: it is counted and never sampled */
 	bool exclude_user, exclude_kernel; /* modifiers :k and :u */
 	bool guest,
 		host; /* modifiers :G and :H, or what goes without saying; see event_list_add() */

@@ -412,7 +412,7 @@ void vmrec_event_stats(struct vmrec *r, unsigned event, struct backend_event_sta
 {
 	*st = (struct backend_event_stats){0};
 	if (r->cfg.backend->event_stats)
-		r->cfg.backend->event_stats(r->session, event, st);
+		r->cfg.backend->event_stats(r->session, event, BACKEND_ALL_VCPUS, st);
 }
 
 void vmrec_encode_stats(struct vmrec *r, struct buf *out)

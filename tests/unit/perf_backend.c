@@ -145,10 +145,56 @@ static void test_sampling(struct backend_session *s)
 	CHECK_EQ(total(&t, 1), 0); /* there is no guest */
 	CHECK(total(&t, 2) > 0);
 	CHECK_EQ(t.period[0], total(&t, 0) * PERIOD);
-	backend_perf.event_stats(s, 0, &es);
+	backend_perf.event_stats(s, 0, BACKEND_ALL_VCPUS, &es);
 	CHECK(es.count >= t.period[0] && es.enabled >= es.running && es.running > 0);
-	backend_perf.event_stats(s, 1, &es);
+	backend_perf.event_stats(s, 1, BACKEND_ALL_VCPUS, &es);
 	CHECK(es.count > 0);
+}
+
+/* Events of rate 0: no samples; each vCPU has its own count; one thread is not counted twice. */
+static void test_counting(void)
+{
+	const struct event counted[] = {
+		{.name = "task-clock",
+		 .type = PERF_TYPE_SOFTWARE,
+		 .config = PERF_COUNT_SW_TASK_CLOCK,
+		 .guest = true,
+		 .host = true},
+	};
+	const struct backend_config cfg = {.events = counted, .nr_events = 1};
+	const pid_t second = vcpus[1].tid;
+	struct backend_event_stats all, one[NR_VCPUS];
+	struct backend_session *s;
+	struct raw_sample raw;
+	struct vmprof_err err;
+	uint64_t end;
+
+	for (unsigned shared = 0; shared < 2; shared++) {
+		vcpus[1].tid = shared ? vcpus[0].tid : second;
+		CHECK(!backend_perf.open(&s, &vm, &cfg, &err));
+		CHECK(!backend_perf.start(s, &err));
+		for (end = clock_now_ns() + 20000000000ull; clock_now_ns() < end;) {
+			CHECK_EQ(backend_perf.read(s, &raw, 1, 20), 0);
+			backend_perf.event_stats(s, 0, 0, &one[0]);
+			backend_perf.event_stats(s, 0, 1, &one[1]);
+			if (one[0].count && (shared || one[1].count))
+				break;
+		}
+		backend_perf.stop(s);
+		backend_perf.event_stats(s, 0, BACKEND_ALL_VCPUS, &all);
+		for (unsigned v = 0; v < NR_VCPUS; v++) {
+			backend_perf.event_stats(s, 0, v, &one[v]);
+			all.count -= one[v].count;
+			all.running -= one[v].running;
+		}
+		CHECK(one[0].count > 0 && one[0].running > 0);
+		CHECK_EQ(one[1].count > 0, !shared);
+		CHECK_EQ(one[1].enabled > 0, !shared);
+		CHECK_EQ(all.count, 0);
+		CHECK_EQ(all.running, 0);
+		backend_perf.close(s);
+	}
+	vcpus[1].tid = second;
 }
 
 static void test_refused(void)
@@ -214,6 +260,7 @@ int main(void)
 	CHECK(!backend_perf.open(&s, &vm, &cfg, &err));
 	test_sampling(s);
 	backend_perf.close(s);
+	test_counting();
 	test_refused();
 	atomic_store(&stop, true);
 	for (unsigned i = 0; i < NR_VCPUS; i++)
