@@ -13,8 +13,12 @@
 #define VMP_SAMPLE_PAGE_TABLE 0x4  /* page_table */
 #define VMP_SAMPLE_TASK	      0x8  /* task */
 #define VMP_SAMPLE_MEMORY     0x10 /* segments may follow */
+#define VMP_SAMPLE_REGS	      0x20 /* a struct vmp_regs follows */
 
-/* 96 bytes, then nr_segments times a struct vmp_segment with its bytes. */
+/*
+ * 96 bytes, then a struct vmp_regs if the flag says so, then nr_segments times a struct vmp_segment
+ * with its bytes.
+ */
 struct vmp_sample {
 	struct vmp_record header; /* VMP_REC_SAMPLE */
 	u64 time;		  /* ns, CLOCK_MONOTONIC of whoever writes */
@@ -34,6 +38,25 @@ struct vmp_sample {
 };
 
 _Static_assert(sizeof(struct vmp_sample) == 96, "the layout is part of the interface");
+
+/* The other registers of that moment. */
+enum vmp_system_x86 { VMP_X86_CR0, VMP_X86_CR4, VMP_X86_EFER };
+/* SP_EL0 is the running task's address while the guest is in its kernel, as Linux has it. */
+enum vmp_system_arm64 {
+	VMP_ARM64_TTBR1,
+	VMP_ARM64_TCR,
+	VMP_ARM64_VBAR,
+	VMP_ARM64_SP_EL0,
+	VMP_ARM64_TPIDR_EL1,
+};
+
+struct vmp_regs {
+	u64 gpr[31];   /* x86-64: the first 16, as instructions number them; arm64: x0 to x30 */
+	u64 flags;     /* RFLAGS; PSTATE */
+	u64 system[6]; /* by enum vmp_system_... of the architecture */
+};
+
+_Static_assert(sizeof(struct vmp_regs) == 304, "the layout is part of the interface");
 
 /* Guest memory as it was at the sample: this, then size bytes, a multiple of 8. */
 struct vmp_segment {

@@ -12,7 +12,7 @@
 
 const bool vp_arch_complete_in_work = true;
 const u32 vp_arch_sample_flags = VMP_SAMPLE_KERNEL | VMP_SAMPLE_SP | VMP_SAMPLE_PAGE_TABLE |
-				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY;
+				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY | VMP_SAMPLE_REGS;
 
 static u32 cpu_pmu_type; /* 0: none */
 
@@ -62,6 +62,26 @@ void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
 	tables_of(guest, &tables);
 	sample->page_table = tables.ttbr0;
 	sample->flags |= VMP_SAMPLE_PAGE_TABLE;
+}
+
+void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
+{
+	const struct user_pt_regs *gp = vcpu_gp_regs(guest);
+	struct vmp_arm64_tables tables;
+
+	tables_of(guest, &tables);
+	*regs = (struct vmp_regs){.flags = *vcpu_cpsr(guest)};
+	memcpy(regs->gpr, gp->regs, sizeof(regs->gpr));
+	regs->system[VMP_ARM64_TTBR1] = tables.ttbr1;
+	regs->system[VMP_ARM64_TCR] = tables.tcr;
+	regs->system[VMP_ARM64_SP_EL0] = gp->sp;
+	if (is_kernel_in_hyp_mode()) {
+		regs->system[VMP_ARM64_VBAR] = read_sysreg_s(SYS_VBAR_EL12);
+		regs->system[VMP_ARM64_TPIDR_EL1] = read_sysreg(tpidr_el1);
+	} else {
+		regs->system[VMP_ARM64_VBAR] = ctxt_sys_reg(&guest->arch.ctxt, VBAR_EL1);
+		regs->system[VMP_ARM64_TPIDR_EL1] = ctxt_sys_reg(&guest->arch.ctxt, TPIDR_EL1);
+	}
 }
 
 /* Both halves have a base of their own here: there are no bits to clear. */

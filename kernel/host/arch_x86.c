@@ -16,7 +16,7 @@ extern struct tracepoint __tracepoint_kvm_entry;
 
 const bool vp_arch_complete_in_work;
 const u32 vp_arch_sample_flags = VMP_SAMPLE_KERNEL | VMP_SAMPLE_SP | VMP_SAMPLE_PAGE_TABLE |
-				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY;
+				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY | VMP_SAMPLE_REGS;
 
 static unsigned long reg(struct kvm_vcpu *guest, int nr)
 {
@@ -46,6 +46,19 @@ void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
 		static_call(kvm_x86_cache_reg)(guest, VCPU_EXREG_CR3);
 	sample->page_table = guest->arch.cr3;
 	sample->flags |= VMP_SAMPLE_PAGE_TABLE;
+}
+
+/* All general ones are in memory behind an exit; those by which a kernel finds its CPU are not. */
+void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
+{
+	int i;
+
+	*regs = (struct vmp_regs){.flags = kvm_get_rflags(guest)};
+	for (i = 0; i < VCPU_REGS_RIP; i++)
+		regs->gpr[i] = reg(guest, i);
+	regs->system[VMP_X86_CR0] = guest->arch.cr0;
+	regs->system[VMP_X86_CR4] = guest->arch.cr4;
+	regs->system[VMP_X86_EFER] = guest->arch.efer;
 }
 
 int vp_arch_walk(struct kvm_vcpu *guest, u64 root_clear, u64 vaddr, u64 *gpa)

@@ -72,6 +72,7 @@ struct vp_vm {
 	u32 ring_size, stack_size, wakeup;
 	struct vmprof_want want;
 	u32 flags;
+	bool registers; /* are wanted with each sample */
 	bool started;
 	u32 turn, turns; /* of events that take turns, see core/sched.h */
 	u8 turn_of[VMP_EVENTS_MAX];
@@ -150,6 +151,8 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 bool vp_arch_regs(struct kvm_vcpu *guest, struct pt_regs *regs, struct vmp_sample *sample);
 /* The page-table base as it was at the sample, with its flag. When vp_complete() has a guest. */
 void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample);
+/* All other registers; as vp_arch_page_table(). */
+void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs);
 /*
  * From the guest's virtual address to its physical one, with these bits of the page-table base
  * cleared. 0 or less than 0. Never faults or sleeps; the caller holds kvm->srcu.

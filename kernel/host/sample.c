@@ -51,8 +51,9 @@ static void write_sample(struct vp_event *event, struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = event->vcpu;
 	struct vmp_sample *sample = &event->sample;
-	struct vmp_part parts[2];
-	u32 segments = 0;
+	struct vmp_regs regs;
+	struct vmp_part parts[3];
+	u32 segments = 0, nr = 0;
 	s64 missed;
 
 	WRITE_ONCE(event->slot, VP_SLOT_WRITING);
@@ -62,13 +63,19 @@ static void write_sample(struct vp_event *event, struct kvm_vcpu *guest)
 		segments = vp_segments(vcpu, guest, sample);
 	}
 	sample->vm = vcpu->vm->id;
+	parts[nr++] = (struct vmp_part){sample, sizeof(*sample)};
+	if (guest && vcpu->vm->registers) {
+		vp_arch_all_regs(guest, &regs);
+		sample->flags |= VMP_SAMPLE_REGS;
+		sample->header.size += sizeof(regs);
+		parts[nr++] = (struct vmp_part){&regs, sizeof(regs)};
+	}
 	sample->header.size += segments;
-	parts[0] = (struct vmp_part){sample, sizeof(*sample)};
-	parts[1] = (struct vmp_part){vcpu->memory_copy, segments};
+	parts[nr++] = (struct vmp_part){vcpu->memory_copy, segments};
 	missed = atomic64_xchg(&event->missed, 0);
 	if (missed)
 		vmp_ring_missed(&vcpu->ring, missed);
-	vmp_ring_write(&vcpu->ring, parts, 2);
+	vmp_ring_write(&vcpu->ring, parts, nr);
 	smp_store_release(&event->slot, VP_SLOT_EMPTY);
 }
 

@@ -128,6 +128,8 @@ static bool attach_ok(const struct vmprof_attach *attach)
 		return false;
 	if ((u64)attach->nr_vcpus * attach->ring_size > VMPROF_MEMORY_MAX)
 		return false;
+	if (attach->sample_flags & ~(vp_arch_sample_flags & VMP_SAMPLE_REGS) || attach->reserved)
+		return false;
 	return attach->stack_size <= VMPROF_STACK_MAX && attach->stack_size % 8 == 0;
 }
 
@@ -176,6 +178,7 @@ int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *thre
 	vm->ring_size = attach->ring_size;
 	vm->stack_size = attach->stack_size;
 	vm->wakeup = attach->wakeup;
+	vm->registers = attach->sample_flags & VMP_SAMPLE_REGS;
 	err = find_threads(vm, threads);
 	if (!err)
 		err = vp_row_put(vm, attach, events);

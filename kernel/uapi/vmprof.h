@@ -70,6 +70,9 @@ struct vmprof_attach {
 	__u64 vm;	   /* the VM's id in samples */
 	__u64 ring_stride; /* vCPU n's ring is mapped at offset n * ring_stride: header page and
 			      data */
+	/* Not written: */
+	__u32 sample_flags; /* what samples are to have besides: VMP_SAMPLE_REGS or nothing */
+	__u32 reserved;
 };
 
 /*
@@ -109,7 +112,7 @@ struct vmprof_read {
  *         ESRCH: no such thread, or threads of several processes
  *         ENOSPC: more events than counters, see wanted and have
  *         EOPNOTSUPP: this delivery does not work here
- *         EINVAL: a field makes no sense
+ *         EINVAL: a field makes no sense, or samples have that not here
  *         ENOMEM; and what perf says of an event that it cannot count, ENOENT for instance
  * WANT    ENXIO: no VM
  *         EINVAL: another number of vCPUs

@@ -127,6 +127,10 @@ struct guest_wanted {
 	/* Offset in the CPU's area: address of the word of its interrupt stack that has the
 	 * interrupted stack pointer; 0: unknown. */
 	uint64_t irq_stack;
+	/* The area of each vCPU, for who does not know gs base; 0: not known. Valid until the
+	 * guest is asked for something else. */
+	const uint64_t *areas;
+	uint32_t nr_areas;
 };
 
 #define SAMPLE_MAX_CHAIN 127 /* frames, both parts together: perf's default limit */
