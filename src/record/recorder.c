@@ -8,12 +8,12 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
-#include <sys/resource.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
 #include "perfdata/writer.h"
+#include "record/signals.h"
 #include "record/summary.h"
 #include "record/targets.h"
 #include "record/vmrec.h"
@@ -31,8 +31,8 @@ struct recorder {
 	char *store;
 	struct buf buf;
 	struct workload workload;
-	sigset_t old_mask;
-	int signal_fd, end_fd;
+	struct signals signals;
+	int end_fd;
 	unsigned wakeups;
 	int signal; /* that ended the record */
 };
@@ -199,7 +199,7 @@ static bool handle_signals(struct recorder *r, int *status)
 {
 	struct signalfd_siginfo si;
 
-	while (read(r->signal_fd, &si, sizeof(si)) == sizeof(si)) {
+	while (read(r->signals.fd, &si, sizeof(si)) == sizeof(si)) {
 		if (si.ssi_signo == SIGCHLD) {
 			if (workload_ended(&r->workload, status))
 				return true;
@@ -213,7 +213,7 @@ static bool handle_signals(struct recorder *r, int *status)
 
 static int run(struct recorder *r, int *status, struct vmprof_err *err)
 {
-	struct pollfd fds[] = {{r->signal_fd, POLLIN, 0}, {r->end_fd, POLLIN, 0}};
+	struct pollfd fds[] = {{r->signals.fd, POLLIN, 0}, {r->end_fd, POLLIN, 0}};
 	uint64_t now = clock_now_ns(), next_flush = now + FLUSH_NS, end = UINT64_MAX;
 	bool done = false;
 
@@ -273,62 +273,18 @@ static int finish(struct recorder *r, bool ok, struct vmprof_err *err)
 	return rc;
 }
 
-/* As nohup leaves it. */
-static bool is_ignored(int sig)
-{
-	struct sigaction sa;
-
-	return !sigaction(sig, NULL, &sa) && sa.sa_handler == SIG_IGN;
-}
-
-static int block_signals(struct recorder *r, struct vmprof_err *err)
-{
-	sigset_t set;
-
-	sigemptyset(&set);
-	sigaddset(&set, SIGINT);
-	sigaddset(&set, SIGTERM);
-	if (!is_ignored(SIGHUP))
-		sigaddset(&set, SIGHUP);
-	sigaddset(&set, SIGCHLD);
-	signal(SIGCHLD,
-	       SIG_DFL); /* ignored, as some callers leave it, the command's end is not told */
-	/* Threads inherit the mask: only signal_fd sees these signals. */
-	sigprocmask(SIG_BLOCK, &set, &r->old_mask);
-	r->signal_fd = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-	r->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (r->signal_fd < 0 || r->end_fd < 0)
-		return err_sys(err, errno, "cannot wait for signals");
-	return 0;
-}
-
-/* A reader that went away and a limit of the file's size are errors of write(), not our end. */
-static void ignore_write_signals(void)
-{
-	signal(SIGPIPE, SIG_IGN);
-	signal(SIGXFSZ, SIG_IGN);
-}
-
-/* Each vCPU takes some files; where that may not be, the limit is named when it is met. */
-static void raise_file_limit(void)
-{
-	struct rlimit limit;
-
-	if (getrlimit(RLIMIT_NOFILE, &limit) || limit.rlim_cur == limit.rlim_max)
-		return;
-	limit.rlim_cur = limit.rlim_max;
-	setrlimit(RLIMIT_NOFILE, &limit);
-}
-
 static int record(struct recorder *r, int *status, struct vmprof_err *err)
 {
 	char **command = r->opts->command;
-	int rc = block_signals(r, err);
+	int rc = signals_block(&r->signals, err);
 
+	r->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (!rc && r->end_fd < 0)
+		rc = err_sys(err, errno, "cannot wait for the end of VMs");
 	if (!rc && command)
-		rc = workload_prepare(&r->workload, command, &r->old_mask, err);
+		rc = workload_prepare(&r->workload, command, &r->signals.before, err);
 	/* The command has its own of these by now. */
-	ignore_write_signals();
+	signals_ignore_writes();
 	raise_file_limit();
 	if (!rc)
 		rc = open_all(r, err);
@@ -362,20 +318,13 @@ static char *store_for(const char *output)
 
 static void recorder_free(struct recorder *r)
 {
-	struct signalfd_siginfo si;
-
 	workload_stop(&r->workload);
 	targets_free(&r->targets);
 	buf_free(&r->buf);
 	free(r->store);
-	/* A signal that came while we ended has its answer: it need not cut off the last words. */
-	while (r->signal_fd >= 0 && read(r->signal_fd, &si, sizeof(si)) == sizeof(si))
-		;
-	if (r->signal_fd >= 0)
-		close(r->signal_fd);
 	if (r->end_fd >= 0)
 		close(r->end_fd);
-	sigprocmask(SIG_SETMASK, &r->old_mask, NULL);
+	signals_restore(&r->signals);
 }
 
 int recorder_run(const struct record_options *opts, struct record_result *result,
@@ -384,13 +333,13 @@ int recorder_run(const struct record_options *opts, struct record_result *result
 	struct recorder r = {
 		.opts = opts,
 		.store = store_for(opts->output),
-		.signal_fd = -1,
+		.signals.fd = -1,
 		.end_fd = -1,
 	};
 	int rc;
 
 	*result = (struct record_result){0};
-	sigprocmask(SIG_SETMASK, NULL, &r.old_mask);
+	sigprocmask(SIG_SETMASK, NULL, &r.signals.before);
 	rc = targets_choose(&r.targets, opts, err);
 	if (!rc)
 		rc = record(&r, &result->status, err);

@@ -23,26 +23,6 @@ static void add_target(struct targets *ts, struct vm *vm)
 	ts->n++;
 }
 
-static int choose_only_vm(struct targets *ts, struct vmprof_err *err)
-{
-	char names[512] = "", one[128];
-
-	if (ts->vms.n == 1) {
-		add_target(ts, ts->vms.vms[0]);
-		return 0;
-	}
-	for (size_t i = 0; i < ts->vms.n; i++) {
-		size_t at = strlen(names);
-
-		snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
-			 escape_str(one, sizeof(one), ts->vms.vms[i]->name));
-	}
-	return err_set(err, EINVAL,
-		       "%zu VMs run on this host (%s): name one or more with --vm, or "
-		       "take all with --all-vms",
-		       ts->vms.n, names);
-}
-
 static int choose_vms(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
 {
 	unsigned hidden = 0;
@@ -58,13 +38,16 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 			return -err->code;
 		add_target(ts, vm);
 	}
-	if (!ts->vms.n)
-		return err_set(err, ENOENT, "no VM runs on this host%s",
-			       hidden ? " that this user may look at; try as root" : "");
-	if (opts->all_vms)
-		for (size_t i = 0; i < ts->vms.n; i++)
-			add_target(ts, ts->vms.vms[i]);
-	return ts->n ? 0 : choose_only_vm(ts, err);
+	for (size_t i = 0; opts->all_vms && i < ts->vms.n; i++)
+		add_target(ts, ts->vms.vms[i]);
+	if (!ts->n) {
+		struct vm *vm = vm_list_only(&ts->vms, hidden, err);
+
+		if (!vm)
+			return -err->code;
+		add_target(ts, vm);
+	}
+	return 0;
 }
 
 /* The best backend that can profile this VM, or the one that was asked for. */

@@ -343,6 +343,29 @@ struct vm *vm_list_find(const struct vm_list *list, const char *spec, struct vmp
 	return NULL;
 }
 
+struct vm *vm_list_only(const struct vm_list *list, unsigned hidden, struct vmprof_err *err)
+{
+	char names[512] = "", one[128];
+
+	if (list->n == 1)
+		return list->vms[0];
+	for (size_t i = 0; i < list->n; i++) {
+		size_t at = strlen(names);
+
+		snprintf(names + at, sizeof(names) - at, "%s%s", at ? ", " : "",
+			 escape_str(one, sizeof(one), list->vms[i]->name));
+	}
+	if (list->n)
+		err_set(err, EINVAL,
+			"%zu VMs run on this host (%s): name one or more with --vm, or take all "
+			"with --all-vms",
+			list->n, names);
+	else
+		err_set(err, ENOENT, "no VM runs on this host%s",
+			hidden ? " that this user may look at; try as root" : "");
+	return NULL;
+}
+
 int vm_alive(const struct vm *vm)
 {
 	struct proc_stat st;

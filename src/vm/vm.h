@@ -78,6 +78,11 @@ void vm_free(struct vm *vm);
  * listed), or ambiguous (UUIDs and pids of the candidates are listed).
  */
 struct vm *vm_list_find(const struct vm_list *list, const char *spec, struct vmprof_err *err);
+/*
+ * The one VM that there is, for a user who has named none. NULL with a sentence if there are
+ * several, or none; @hidden as vm_list_get() has told it.
+ */
+struct vm *vm_list_only(const struct vm_list *list, unsigned hidden, struct vmprof_err *err);
 
 /* 1 the VM's process still runs and is the same one, 0 it is gone. */
 int vm_alive(const struct vm *vm);
