@@ -23,6 +23,15 @@ static bool has_file(const struct dso *dso)
 	       strncmp(dso->long_name, "/tmp/perf-", 10) != 0;
 }
 
+/* A PLT's slot: no table of the file has a function in that section, so that addr2line knows nothing there,
+ * not even that the line is unknown. */
+static bool is_slot(const struct symbol *sym)
+{
+	size_t len = strlen(sym->name);
+
+	return len > 4 && strcmp(sym->name + len - 4, "@plt") == 0;
+}
+
 const char *srcline_text(struct session *s, struct strtab *texts, const struct location *loc,
 			 const struct source_frame *frame, unsigned words)
 {
@@ -33,7 +42,7 @@ const char *srcline_text(struct session *s, struct strtab *texts, const struct l
 		text = xasprintf("%s:%" PRIu32,
 				 words & SRCLINE_FULL ? frame->file : base_name(frame->file),
 				 frame->line);
-	else if (loc->sym && has_file(loc->dso))
+	else if (loc->sym && has_file(loc->dso) && !is_slot(loc->sym))
 		text = xstrdup(SRCLINE_UNKNOWN);
 	else if (loc->sym && words & SRCLINE_SYMBOL)
 		text = xasprintf("%s+%" PRIu64, session_symbol_name(s, loc->sym), loc->offset);

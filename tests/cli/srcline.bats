@@ -92,12 +92,25 @@ without_outermost() {
 		{ if (ip != "") print "\t" ip; ip = ""; print }'
 }
 
+# Samples that were taken below main(), where all of perf's frames have a name. Of some slots of PLTs it has none,
+# or that of the symbol before them; of a program that begins or ends, its chains lack frames (dwarf.bats).
+below_main() { # below_main FILE [HEADS]: HEADS are the first lines of those that count
+	awk -v heads="${2:-}" 'BEGIN {
+			while (heads != "" && (getline line < heads) > 0) wanted[line] = 1
+			RS = ""; FS = "\n" }
+		heads != "" { if ($1 in wanted) print $0 "\n"; next }
+		/ main\+/ && !/\[unknown\]|@plt|[ \t]_init\+|\[vdso\]/ { print $0 "\n" }' "$1"
+}
+
 @test "srcline: script has perf's lines of copies of the stack, with what is inlined" {
 	[ -e stacks ] || skip "perf is not installed, or may not record here"
-	perf script -i stacks 2>/dev/null >theirs
+	perf script -i stacks 2>/dev/null >all
 	"$VMPROF" script -i stacks >ours
-	[ "$(grep -c ' (inlined)$' ours)" -gt 50 ]
-	diff <(without_outermost <theirs) <(without_outermost <ours)
+	below_main all >theirs
+	grep '^[^[:space:]]' theirs >heads
+	[ "$(wc -l <heads)" -gt $(($(grep -c '^shapes ' all) / 2)) ]
+	[ "$(grep -c ' (inlined)$' theirs)" -gt 50 ]
+	diff <(without_outermost <theirs) <(below_main ours heads | without_outermost)
 	cmp <("$VMPROF" script -i stacks --no-inline) <(grep -v ' (inlined)$' ours)
 }
 
@@ -115,9 +128,16 @@ frames() { # of the program, with the lines behind them
 	"$VMPROF" script -i chains -F +srcline --full-source-path | grep -q "^  $PWD/shapes.cc:[0-9]*$"
 }
 
+# Without rows of a PLT's slots, with the lines below them: perf leaves some without a name and gives others that of
+# the symbol before them, _init; and without those of what has no name, or was there before main().
+named() {
+	sed -e '/^#/d' -e '/^$/d' -e 's/ *$//' |
+		awk '/^ *[0-9.]+%/ { drop = /@plt|_init|0x[0-9a-f]+$|\[[0-9a-f]+\]$|\?\?:0$|crtstuff/ } !drop'
+}
+
 rows() { # rows FILE OPTION...: of perf and of ours
-	perf report --stdio -i "$@" 2>/dev/null | grep -v -e '^#' -e '^$' | sed 's/ *$//' >theirs
-	"$VMPROF" report -i "$@" | grep -v -e '^#' -e '^$' | sed 's/ *$//' >ours
+	perf report --stdio -i "$@" 2>/dev/null | named >theirs
+	"$VMPROF" report -i "$@" | named >ours
 	[ "$(grep -c . ours)" -gt 3 ]
 	diff theirs ours
 }
@@ -134,6 +154,42 @@ rows() { # rows FILE OPTION...: of perf and of ours
 	run "$VMPROF" report -i chains -p '('
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"--parent '('"* ]]
+}
+
+@test "srcline: slots of the PLT are their names and offsets, as perf has them, or addresses" {
+	has_chains
+	command -v objdump >/dev/null && command -v python3 >/dev/null || skip "no objdump, or no python3"
+	objdump -d -j .plt shapes | sed -nE 's/^0*([0-9a-f]+) <(.*@plt)>:$/\1/p' >slots
+	[ "$(wc -l <slots)" -gt 5 ]
+	perf record -q -e cpu-clock -F 2000 -o here ./shapes 1000 >/dev/null 2>&1
+	python3 - here moved slots <<-'EOF'
+		import struct, sys
+		data, slots = bytearray(open(sys.argv[1], 'rb').read()), [int(line, 16) for line in open(sys.argv[3])]
+		attrs, = struct.unpack_from('<Q', data, 24)
+		sample_type, = struct.unpack_from('<Q', data, attrs + 24)
+		at, size = struct.unpack_from('<QQ', data, 40)
+		ip, stop, base, n = 16 if sample_type & 1 << 16 else 8, at + size, None, 0
+		while at < stop:  # in the program's own code, each but the first few goes to a slot
+		    kind, misc, length = struct.unpack_from('<IHH', data, at)
+		    if kind == 10 and data[at + 72:at + length].split(b'\0')[0].endswith(b'/shapes'):
+		        base, space, offset = struct.unpack_from('<QQQ', data, at + 16)
+		    addr, = struct.unpack_from('<Q', data, at + ip)
+		    if kind == 9 and base is not None and base <= addr < base + space:
+		        n += 1
+		        if n > 10:
+		            struct.pack_into('<Q', data, at + ip, base - offset + slots[n % len(slots)])
+		    at += length
+		open(sys.argv[2], 'wb').write(data)
+	EOF
+	perf report --stdio -i moved --dso shapes --sort srcline 2>/dev/null | grep '@plt' | sed 's/ *$//' | sort >theirs
+	"$VMPROF" report -i moved --dso shapes --sort srcline | grep '@plt' | sort >ours
+	[ "$(grep -c '%  [^ ].*@plt+0$' ours)" -gt 5 ]
+	# ours are all, perf's those that it knows
+	[ "$(grep -c . theirs)" -gt 3 ]
+	comm -23 theirs ours >only
+	cat only
+	[ ! -s only ]
+	"$VMPROF" script -i moved -F +srcline | grep -A 1 '@plt' | grep -q '^  shapes\[[0-9a-f]*\]$'
 }
 
 @test "srcline: --inline has functions that are inlined as frames of their own" {
@@ -167,9 +223,11 @@ rows() { # rows FILE OPTION...: of perf and of ours
 
 # Without the numbers of lines, which perf counts on from the middle of what objdump shows, without the text
 # of instructions, and without the lines that say whose the source is: perf has them with types.
+# A summary's lines stand at the end: those of equal weight are in no order.
 annotated() {
 	sed -E 's/^( *): +[0-9]+ {1,}/\1: /; s/ +/ /g; s/ *$//' | grep -v -e ':$' -e '^ : [0-9a-f]* <' |
 		awk '{ said = match($0, / \/\/ [^ ]*$/) ? substr($0, RSTART) : "" }
+			/^ ?[0-9.]+ [^ :]+:[0-9]+$/ { print | "sort"; next }
 			match($0, /^[^:]*: [0-9a-f]+:/) { $0 = substr($0, 1, RLENGTH) said } { print }'
 }
 
