@@ -49,10 +49,11 @@ need_data() {
 	"$VMPROF" version --build-options | grep -q 'libcapstone: \[ on' || skip "built without capstone"
 }
 
-# Header and "numbers : address" of each instruction, in no order: functions of equal weight have none.
+# Header and "numbers : address" of each instruction of the program, in no order: functions of equal weight
+# have none. What else ran in its process, the kernel above all, is chance.
 numbers() {
 	awk '/Source code & Disassembly of/ { sub(/^[^|]*\|\t/, ""); head = $0 }
-	/^ +[0-9. ]+ : +[0-9a-f]+:/ { match($0, / : +[0-9a-f]+:/)
+	head ~ /Disassembly of busy for/ && /^ +[0-9. ]+ : +[0-9a-f]+:/ { match($0, / : +[0-9a-f]+:/)
 		print head " | " substr($0, 1, RSTART + RLENGTH - 1) }' | sort
 }
 
@@ -110,7 +111,7 @@ numbers() {
 	[ -s "$dir/numbers" ]
 	run comm -13 <(numbers <"$dir/all") "$dir/numbers"
 	[ -z "$output" ]
-	awk '/^ +[0-9.]+ :/ { sum += $1 } END { exit !(sum > 90 && sum < 101) }' "$dir/all"
+	awk '/^ +[0-9.]+ :/ { sum += $1 } END { exit !(sum > 50 && sum < 101) }' "$dir/all"
 }
 
 @test "annotate: what is not there is said, with status 1; wrong options are 2" {

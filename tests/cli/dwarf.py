@@ -5,10 +5,12 @@ has copies of the stack, sample by sample.
 Where they differ, perf has left frames out or has gone astray: its chain without addresses that no
 file has is a part of ours, which reaches the outermost frame. (Its library takes the frame
 pointer where it finds no row, and forgets what it knew of a process that has called exec. Of the code
-a signal handler returns to it looks for the symbol one byte too early.) And a word of the stack that
+a signal handler returns to it looks for the symbol one byte too early. Slots of PLTs have the name of the
+symbol before them, or none.) And a word of the stack that
 was not copied it takes for 0: then its chain has one frame more, which is at -1. --same: at least so
 many samples of a hundred are the same."""
 import argparse
+import re
 import sys
 
 OUTERMOST = ('_start+', 'clone3+', '__clone+', 'clone+', '__clone3+')
@@ -38,12 +40,20 @@ def restorer(frame):
     return frame
 
 
+def slots(theirs, ours):
+    """perf's frames, those called as ours are that are the same slots of a PLT."""
+    known = {f[0]: f[1] for f in ours if '@plt' in f[1]}
+    return [[f[0], known[f[0]]] if f[0] in known and re.match(r'\[unknown\] \(|_init\+|\S*@plt', f[1]) else f
+            for f in theirs]
+
+
 def is_part(theirs, ours):
     rest = iter(ours)
     return all(any(f == g for g in rest) for f in theirs)
 
 
 def judge(theirs, ours):
+    theirs = slots(theirs, ours)
     if theirs == ours:
         return 'same'
     ours = [restorer(f) for f in ours]

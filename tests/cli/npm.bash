@@ -34,7 +34,7 @@ look_into_speedscope() { # look_into_speedscope FILE
 			const shown = i => title().endsWith(`(${i + 1}/2)`) && lines().some(l => /%\)\|/.test(l));
 			tab().click();
 			for (let i = 0; i < 2; i++) {
-				for (let t = 0; t < 100 && !shown(i); t++) await sleep(100);
+				for (let t = 0; t < 1000 && !shown(i); t++) await sleep(100);
 				await sleep(500);
 				seen.push(title(), ...lines());
 				window.dispatchEvent(new KeyboardEvent('keypress', {key: 'n'}));
@@ -46,8 +46,8 @@ look_into_speedscope() { # look_into_speedscope FILE
 	sed -e "s|<head>|<head><base href=\"file://$PACKAGE/dist/release/\">|" \
 		-e "s|</body>|<script src=\"file://$dir/look.js\"></script></body>|" \
 		"$PACKAGE/dist/release/index.html" >"$dir/page.html"
-	timeout 240 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
-		--enable-unsafe-swiftshader --user-data-dir="$dir/chromium" --virtual-time-budget=30000 \
+	timeout 400 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+		--enable-unsafe-swiftshader --user-data-dir="$dir/chromium" --virtual-time-budget=300000 \
 		--dump-dom "file://$dir/page.html#localProfilePath=$dir/load.js" >"$dir/dom" 2>/dev/null
 	python3 -c 'if True:
 		import html, re, sys

@@ -36,14 +36,14 @@ recorded() {
 	[ -e "$DATA/$1" ] || skip "perf is not installed, or may not record here"
 }
 
-# perf leaves PLT slots of indirect functions without a name, and some without a symbol: what it does
-# not know at an address that is a slot's to us is none to either.
+# perf leaves PLT slots of indirect functions without a name, some without a symbol, and gives some that of
+# the symbol before them: what it does not know at an address that is a slot's to us is none to either.
 plain() {
-	sed -E 's/ [^ ]*@plt/ @plt/g'
+	sed -E -e 's/ [^ ]*@plt/ @plt/g' -e 's/( [0-9a-f]+) _init(\+0x[0-9a-f]+)?/\1 [unknown]/g'
 }
 
 plain_ours() {
-	sed -nE 's/.* ([0-9a-f]+) \[unknown\].*/\1/p' "$dir/perf" | sort -u >"$dir/unknown"
+	plain <"$dir/perf" | sed -nE 's/.* ([0-9a-f]+) \[unknown\].*/\1/p' | sort -u >"$dir/unknown"
 	plain | awk -v file="$dir/unknown" '
 		BEGIN { while ((getline address < file) > 0) unknown[address] = 1 }
 		/@plt/ {

