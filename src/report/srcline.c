@@ -23,8 +23,8 @@ static bool has_file(const struct dso *dso)
 	       strncmp(dso->long_name, "/tmp/perf-", 10) != 0;
 }
 
-/* A PLT's slot: no table of the file has a function in that section, so that addr2line knows nothing there,
- * not even that the line is unknown. */
+/* A PLT's slot: no table of the file has a function in that section, so that addr2line knows
+ * nothing there, not even that the line is unknown. */
 static bool is_slot(const struct symbol *sym)
 {
 	size_t len = strlen(sym->name);
