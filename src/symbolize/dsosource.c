@@ -4,6 +4,7 @@
  * addresses, and what was found for each address.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -18,7 +19,11 @@ struct dso_source {
 	struct dwarf_info *info;      /* NULL: there is none */
 	const struct elf_load *loads; /* of a user DSO */
 	uint32_t nr_loads;
-	uint64_t link_base;	/* of a kernel */
+	uint64_t link_base; /* of a kernel */
+	struct session *session;
+	const struct dso *dso;
+	char *path;		/* of the file with the DWARF */
+	bool said;		/* that a file is missing that was split off */
 	struct hashmap found;	/* struct source by address */
 	struct hashmap symbols; /* of inlined functions, by the interned name */
 };
@@ -53,7 +58,79 @@ static int open_alt(const char *path, const char *name, const uint8_t *id, uint3
 	return fd;
 }
 
-static int open_info(struct dwarf_info **out, const struct elf_file *f, int fd, const char *path,
+static const char *base_of(const char *path)
+{
+	const char *slash = strrchr(path, '/');
+
+	return slash ? slash + 1 : path;
+}
+
+/* A path that stands in a program's DWARF: of a guest, below what --symfs names; freed here. */
+static int open_named(const struct dso_source *src, char *path)
+{
+	int fd = session_open_source(src->session, src->dso, path);
+
+	free(path);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+/* Beside the file with the DWARF, of which only the user, and not a file, has said where it is. */
+static int open_beside(const struct dso_source *src, const char *name, const char *suffix)
+{
+	int len = (int)(base_of(src->path) - src->path), fd;
+	char *path = xasprintf("%.*s%s%s", len, src->path, name, suffix);
+
+	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	free(path);
+	return fd < 0 ? -ENOENT : fd;
+}
+
+/* The package is called as the program is, of which this may be the debug file. */
+static int open_package(const struct dso_source *src, unsigned i)
+{
+	const char *name = base_of(src->path), *dot = strrchr(name, '.');
+	char *bare;
+	int fd = -ENOENT;
+
+	switch (i) {
+	case 0:
+		return open_beside(src, name, ".dwp");
+	case 1:
+		if (!dot || strcmp(dot, ".debug") != 0)
+			return -ENOENT;
+		bare = xstrndup(name, (size_t)(dot - name));
+		fd = open_beside(src, bare, ".dwp");
+		free(bare);
+		return fd;
+	case 2:
+		return *src->dso->long_name == '/'
+			       ? open_named(src, xasprintf("%s.dwp", src->dso->long_name))
+			       : -ENOENT;
+	default:
+		return -ERANGE;
+	}
+}
+
+static int open_split(void *ctx, const char *name, const char *dir, unsigned i)
+{
+	const struct dso_source *src = ctx;
+
+	if (!name)
+		return open_package(src, i);
+	switch (i) {
+	case 0:
+		if (*name == '/')
+			return open_named(src, xstrdup(name));
+		return dir && *dir == '/' ? open_named(src, xasprintf("%s/%s", dir, name))
+					  : -ENOENT;
+	case 1:
+		return open_beside(src, base_of(name), "");
+	default:
+		return -ERANGE;
+	}
+}
+
+static int open_info(struct dso_source *src, const struct elf_file *f, int fd, const char *path,
 		     struct vmprof_err *err)
 {
 	char name[ELF_MAX_PATH];
@@ -64,9 +141,13 @@ static int open_info(struct dwarf_info **out, const struct elf_file *f, int fd, 
 
 	if (has_alt && alt < 0)
 		return -ENOENT;
-	ret = dwarf_info_open(out, f, fd, alt, err);
+	ret = dwarf_info_open(&src->info, f, fd, alt, err);
 	if (alt >= 0)
 		close(alt);
+	if (!ret) {
+		src->path = xstrdup(path);
+		dwarf_info_set_split(src->info, open_split, src);
+	}
 	return ret;
 }
 
@@ -82,7 +163,7 @@ static void open_user(struct dso_priv *d, struct dso_source *src)
 		const struct dso_file *c = files.c[i];
 
 		if (dwarf_info_is_in(&c->f))
-			open_info(&src->info, &c->f, c->fd, c->path, &err);
+			open_info(src, &c->f, c->fd, c->path, &err);
 	}
 	dso_files_close(&files);
 }
@@ -99,7 +180,7 @@ static void try_kernel(struct dso_priv *d, struct dso_source *src, const char *p
 	if (dwarf_info_is_in(&f) &&
 	    !elf_file_check_build_id(&f, d->dso.build_id, d->dso.build_id_len, &err) &&
 	    !kernel_link_base_of(&f, &src->link_base, &err))
-		open_info(&src->info, &f, fd, path, &err);
+		open_info(src, &f, fd, path, &err);
 	elf_file_close(&f);
 	close(fd);
 }
@@ -119,6 +200,8 @@ static struct dso_source *source_of(struct dso_priv *d)
 	if (d->source)
 		return d->source;
 	d->source = xcalloc(1, sizeof(*d->source));
+	d->source->session = d->machine->session;
+	d->source->dso = &d->dso;
 	if (!d->dso.loaded)
 		dso_load(d);
 	/* modules are relocated when they are loaded: their sections have no addresses */
@@ -193,6 +276,23 @@ static struct source *look_up(struct session *s, struct dso_source *src, uint64_
 	return out;
 }
 
+/* Once: what is known of a unit without its functions is but its lines. */
+static void say_missing(struct dso_priv *d, struct dso_source *src)
+{
+	const char *name = src->said ? NULL : dwarf_info_missing(src->info);
+	char text[512];
+
+	if (!name)
+		return;
+	src->said = true;
+	escape_str(text, sizeof(text), name);
+	dso_say(d,
+		"%s; inlined functions are missing where they were split off: there is no %s of "
+		"this build, and no %s.dwp with it",
+		d->dso.symbol_source ? d->dso.symbol_source : "no symbols", text,
+		base_of(d->dso.long_name));
+}
+
 const struct source *session_source(struct session *s, const struct dso *dso, uint64_t offset)
 {
 	static const struct source none;
@@ -206,6 +306,7 @@ const struct source *session_source(struct session *s, const struct dso *dso, ui
 	found = hashmap_get(&src->found, addr);
 	if (!found) {
 		found = look_up(s, src, addr);
+		say_missing(d, src);
 		hashmap_set(&src->found, addr, found);
 	}
 	return found;
@@ -224,5 +325,6 @@ void dso_source_free(struct dso_source *src)
 	hashmap_free(&src->found);
 	hashmap_free(&src->symbols);
 	dwarf_info_close(src->info);
+	free(src->path);
 	free(src);
 }

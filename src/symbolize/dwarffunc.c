@@ -42,7 +42,7 @@ static void add_function(struct dwarf_info *d, struct dwarf_unit *u, Dwarf_Die *
 {
 	size_t n = u->ranges.n;
 
-	dwarf_ranges_add(d, &u->ranges, die, (uint32_t)u->nr_functions);
+	dwarf_ranges_add(d, u, &u->ranges, die, (uint32_t)u->nr_functions);
 	if (u->ranges.n == n)
 		return;
 	u->functions =
@@ -97,8 +97,8 @@ static uint32_t add_call(struct dwarf_function *f, Dwarf_Die *die, uint32_t call
 	return (uint32_t)f->nr_calls++;
 }
 
-static void find_calls(struct dwarf_info *d, struct dwarf_function *f, Dwarf_Die *parent,
-		       uint32_t caller, unsigned depth)
+static void find_calls(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf_function *f,
+		       Dwarf_Die *parent, uint32_t caller, unsigned depth)
 {
 	Dwarf_Die die;
 
@@ -108,12 +108,12 @@ static void find_calls(struct dwarf_info *d, struct dwarf_function *f, Dwarf_Die
 		int tag = dwarf_tag(&die);
 
 		if (tag == DW_TAG_lexical_block) {
-			find_calls(d, f, &die, caller, depth + 1);
+			find_calls(d, u, f, &die, caller, depth + 1);
 		} else if (tag == DW_TAG_inlined_subroutine) {
 			uint32_t call = add_call(f, &die, caller);
 
-			dwarf_ranges_add(d, &f->ranges, &die, call);
-			find_calls(d, f, &die, call, depth + 1);
+			dwarf_ranges_add(d, u, &f->ranges, &die, call);
+			find_calls(d, u, f, &die, call, depth + 1);
 		}
 	} while (next_sibling(d, &die));
 }
@@ -165,15 +165,9 @@ static uint32_t number_of(Dwarf_Die *die, unsigned name)
 
 static void call_place(struct dwarf_unit *u, struct dwarf_call *c, struct dwarf_frame *frame)
 {
-	uint32_t file = number_of(&c->die, DW_AT_call_file);
-	Dwarf_Files *files;
-	size_t n;
-
 	frame->line = number_of(&c->die, DW_AT_call_line);
 	frame->dir = u->dir;
-	frame->file = !dwarf_getsrcfiles(&u->die, &files, &n) && file < n
-			      ? dwarf_filesrc(files, file, NULL, NULL)
-			      : NULL;
+	frame->file = dwarf_unit_file(u, number_of(&c->die, DW_AT_call_file));
 }
 
 /* ---------- lookups ---------- */
@@ -183,16 +177,17 @@ static void read_unit(struct dwarf_info *d, struct dwarf_unit *u)
 	if (u->read)
 		return;
 	u->read = true;
-	find_functions(d, u, &u->die, 0, false);
+	dwarf_split_find(d, u);
+	find_functions(d, u, dwarf_unit_functions(u), 0, false);
 	dwarf_ranges_sort(&u->ranges);
 }
 
-static void read_function(struct dwarf_info *d, struct dwarf_function *f)
+static void read_function(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf_function *f)
 {
 	if (f->read)
 		return;
 	f->read = true;
-	find_calls(d, f, &f->die, add_call(f, &f->die, 0), 0);
+	find_calls(d, u, f, &f->die, add_call(f, &f->die, 0), 0);
 }
 
 static uint32_t innermost_call(const struct dwarf_function *f, uint64_t addr)
@@ -222,7 +217,7 @@ size_t dwarf_unit_frames(struct dwarf_info *d, struct dwarf_unit *u, uint64_t ad
 	if (!r)
 		return 0;
 	f = &u->functions[r->id];
-	read_function(d, f);
+	read_function(d, u, f);
 	for (call = innermost_call(f, addr); call; call = f->calls[call].caller) {
 		if (n < DWARF_MAX_FRAMES - 1) {
 			frames[n++].function = call_name(&f->calls[call]);
@@ -241,6 +236,7 @@ void dwarf_unit_free(struct dwarf_unit *u)
 	}
 	free(u->functions);
 	free(u->ranges.r);
+	dwarf_split_free(u->split);
 }
 
 #endif

@@ -30,21 +30,32 @@ enum { LOOK_BACK = 64 }; /* ranges that start before an address and could have i
 
 /* ---------- ranges ---------- */
 
-void dwarf_ranges_add(struct dwarf_info *d, struct dwarf_ranges *to, Dwarf_Die *die, uint32_t id)
+void dwarf_range_add(struct dwarf_info *d, struct dwarf_ranges *to, uint64_t start, uint64_t end,
+		     uint32_t id)
+{
+	/* what the linker has thrown away is at 0 */
+	if (!start || end <= start || !d->ranges_left)
+		return;
+	d->ranges_left--;
+	to->r = xgrow(to->r, &to->cap, to->n + 1, sizeof(*to->r));
+	to->r[to->n++] = (struct dwarf_range){start, end, id};
+}
+
+void dwarf_ranges_add(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf_ranges *to,
+		      Dwarf_Die *die, uint32_t id)
 {
 	Dwarf_Addr base, start, end;
 	ptrdiff_t at = 0;
 
+	if (u->split) {
+		dwarf_split_ranges(d, u, to, die, id);
+		return;
+	}
 	for (unsigned i = 0; i < MAX_UNIT_RANGES && d->ranges_left; i++) {
 		at = dwarf_ranges(die, at, &base, &start, &end);
 		if (at <= 0)
 			return;
-		/* what the linker has thrown away is at 0 */
-		if (!start || end <= start)
-			continue;
-		d->ranges_left--;
-		to->r = xgrow(to->r, &to->cap, to->n + 1, sizeof(*to->r));
-		to->r[to->n++] = (struct dwarf_range){start, end, id};
+		dwarf_range_add(d, to, start, end, id);
 	}
 }
 
@@ -85,12 +96,33 @@ const struct dwarf_range *dwarf_ranges_find(const struct dwarf_ranges *r, uint64
 
 /* ---------- files ---------- */
 
-/* What a compressed section claims to become, else its size. */
-static uint64_t real_size(const struct elf_file *f, const struct elf_section *s)
+static bool has_prefix(const char *s, const char *prefix)
+{
+	return !strncmp(s, prefix, strlen(prefix));
+}
+
+/* GNU's old compression, of sections named .zdebug_*: "ZLIB", the size in big endian. */
+static uint64_t old_size(const struct elf_file *f, const struct elf_section *s)
+{
+	uint8_t head[12];
+	uint64_t size = 0;
+
+	if (s->size < sizeof(head) ||
+	    elf_read_all(f->read, f->ctx, s->offset, head, sizeof(head)) ||
+	    memcmp(head, "ZLIB", 4) != 0)
+		return s->size;
+	for (size_t i = 4; i < sizeof(head); i++)
+		size = size << 8 | head[i];
+	return size;
+}
+
+uint64_t dwarf_section_size(const struct elf_file *f, const struct elf_section *s)
 {
 	Elf64_Chdr h64;
 	Elf32_Chdr h32;
 
+	if (has_prefix(s->name, ".zdebug_"))
+		return old_size(f, s);
 	if (!(s->flags & SHF_COMPRESSED))
 		return s->size;
 	if (f->is64)
@@ -100,26 +132,17 @@ static uint64_t real_size(const struct elf_file *f, const struct elf_section *s)
 									   : h32.ch_size;
 }
 
-static bool has_prefix(const char *s, const char *prefix)
-{
-	return !strncmp(s, prefix, strlen(prefix));
-}
-
-static int check_sizes(const struct elf_file *f, struct vmprof_err *err)
+int dwarf_check_sizes(const struct elf_file *f, struct vmprof_err *err)
 {
 	uint64_t sum = 0, size, max;
 
 	for (size_t i = 1; i < f->nr_sections; i++) {
 		const struct elf_section *s = &f->sections[i];
 
-		if (has_prefix(s->name, ".zdebug"))
-			return err_set(err, ENOTSUP,
-				       "%s has its debugging information in GNU's old compression",
-				       f->name);
-		if (!has_prefix(s->name, ".debug_"))
+		if (!has_prefix(s->name, ".debug_") && !has_prefix(s->name, ".zdebug_"))
 			continue;
-		size = real_size(f, s);
-		max = strcmp(s->name, ".debug_line") ? MAX_SECTIONS_SIZE : MAX_LINES_SIZE;
+		size = dwarf_section_size(f, s);
+		max = strstr(s->name, "debug_line") ? MAX_LINES_SIZE : MAX_SECTIONS_SIZE;
 		if (size / MAX_RATIO > s->size)
 			max = 0;
 		if (size > max || (sum += size) > MAX_SECTIONS_SIZE)
@@ -142,12 +165,15 @@ static void set_limits(struct dwarf_info *d, const struct elf_file *f)
 {
 	const struct elf_section *s = elf_file_section(f, ".debug_info", SHT_PROGBITS);
 
-	d->entries_left = s ? 4 * real_size(f, s) : 0;
+	if (!s)
+		s = elf_file_section(f, ".zdebug_info", SHT_PROGBITS);
+	d->entries_left = s ? 4 * dwarf_section_size(f, s) : 0;
 	d->ranges_left = MAX_RANGES;
 }
 
 static void index_units(struct dwarf_info *d)
 {
+	struct dwarf_unit unit;
 	Dwarf_CU *cu = NULL;
 	Dwarf_Die die;
 	uint8_t type;
@@ -159,11 +185,12 @@ static void index_units(struct dwarf_info *d)
 
 		if (type != DW_UT_compile && type != DW_UT_skeleton)
 			continue;
-		dwarf_ranges_add(d, &d->ranges, &die, (uint32_t)d->nr_units);
+		unit = (struct dwarf_unit){.die = die};
+		dwarf_ranges_add(d, &unit, &d->ranges, &die, (uint32_t)d->nr_units);
 		if (d->ranges.n == n)
 			continue;
 		d->units = xgrow(d->units, &d->units_cap, d->nr_units + 1, sizeof(*d->units));
-		d->units[d->nr_units++] = (struct dwarf_unit){.die = die};
+		d->units[d->nr_units++] = unit;
 	}
 	dwarf_ranges_sort(&d->ranges);
 }
@@ -172,7 +199,7 @@ int dwarf_info_open(struct dwarf_info **out, const struct elf_file *f, int fd, i
 		    struct vmprof_err *err)
 {
 	struct dwarf_info *d;
-	int ret = check_sizes(f, err);
+	int ret = dwarf_check_sizes(f, err);
 
 	*out = NULL;
 	if (ret)
@@ -202,6 +229,7 @@ void dwarf_info_close(struct dwarf_info *d)
 		return;
 	for (size_t i = 0; i < d->nr_units; i++)
 		dwarf_unit_free(&d->units[i]);
+	dwarf_splitter_free(d->splitter);
 	free(d->units);
 	free(d->ranges.r);
 	dwarf_end(d->dwarf);
@@ -265,6 +293,15 @@ size_t dwarf_info_find(struct dwarf_info *d, uint64_t addr, struct dwarf_frame *
 }
 
 #else
+
+void dwarf_info_set_split(struct dwarf_info *d, dwarf_split_fn *open, void *ctx)
+{
+}
+
+const char *dwarf_info_missing(const struct dwarf_info *d)
+{
+	return NULL;
+}
 
 int dwarf_info_open(struct dwarf_info **out, const struct elf_file *f, int fd, int alt_fd,
 		    struct vmprof_err *err)

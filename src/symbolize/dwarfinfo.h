@@ -4,7 +4,8 @@
  * libdw. What is looked up by address is indexed where it is first asked for: units when the file
  * is opened, functions and lines of a unit, what was inlined into a function. The file is hostile:
  * sizes, depths, references and the number of entries that are read are bounded. Source: the DWARF
- * standard, versions 2 to 5; DWZ's alternate files as in version 5's supplementary ones.
+ * standard, versions 2 to 5; DWZ's alternate files as in version 5's supplementary ones; for split
+ * files of DWARF 4 https://gcc.gnu.org/wiki/DebugFission and DebugFissionDWP.
  */
 #ifndef VMPROF_SYMBOLIZE_DWARFINFO_H
 #define VMPROF_SYMBOLIZE_DWARFINFO_H
@@ -33,6 +34,20 @@ bool dwarf_info_is_in(const struct elf_file *f);
 int dwarf_info_open(struct dwarf_info **out, const struct elf_file *f, int fd, int alt_fd,
 		    struct vmprof_err *err);
 void dwarf_info_close(struct dwarf_info *d); /* NULL is fine */
+
+/*
+ * Opens the @i-th file that could be the one that the compiler has split a unit's functions off to
+ * (-gsplit-dwarf): @name and @dir are DW_AT_dwo_name and DW_AT_comp_dir, strings of a hostile file
+ * (@dir may be NULL); @name NULL is the package of all of them (.dwp). A descriptor, which is then
+ * closed; -ENOENT: nothing there; -ERANGE: there are no more. Whether it is the right one, its
+ * identifier tells.
+ */
+typedef int dwarf_split_fn(void *ctx, const char *name, const char *dir, unsigned i);
+
+/* Without it units have but what was not split off: their lines. */
+void dwarf_info_set_split(struct dwarf_info *d, dwarf_split_fn *open, void *ctx);
+/* The name of the first file that was looked for and not found, NULL: none was missed. */
+const char *dwarf_info_missing(const struct dwarf_info *d);
 
 /*
  * What is at @addr, as the file numbers it, innermost first, into @frames, which has room for

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Inside the reader of DWARF: dwarfinfo.c has files and units, dwarffunc.c functions.
+ * Inside the reader of DWARF: dwarfinfo.c has files and units, dwarffunc.c functions,
+ * dwarfsplit.c what of a unit is in another file.
  */
 #ifndef VMPROF_SYMBOLIZE_DWARFINFO_IMPL_H
 #define VMPROF_SYMBOLIZE_DWARFINFO_IMPL_H
@@ -37,9 +38,12 @@ struct dwarf_function {
 	bool read;
 };
 
+struct dwarf_split;
+
 struct dwarf_unit {
 	Dwarf_Die die;
-	const char *dir; /* NULL unknown or not looked for */
+	struct dwarf_split *split; /* NULL: functions are in this file, or not to be had */
+	const char *dir;	   /* NULL unknown or not looked for */
 	bool read;
 	struct dwarf_function *functions;
 	size_t nr_functions, functions_cap;
@@ -51,13 +55,23 @@ struct dwarf_info {
 	Dwarf *dwarf, *alt;
 	struct dwarf_unit *units;
 	size_t nr_units, units_cap;
-	struct dwarf_ranges ranges; /* of units */
+	struct dwarf_ranges ranges;	 /* of units */
+	struct dwarf_splitter *splitter; /* NULL: no file is looked for */
 	/* What may still be read: of a file that is no lie it is always enough. */
 	uint64_t entries_left, ranges_left;
 };
 
-/* Adds the addresses of @die, as long as there may be more. */
-void dwarf_ranges_add(struct dwarf_info *d, struct dwarf_ranges *to, Dwarf_Die *die, uint32_t id);
+/* What a compressed section claims to become, else its size. */
+uint64_t dwarf_section_size(const struct elf_file *f, const struct elf_section *s);
+/* 0, or -errno and a sentence if the sections claim more than is taken. */
+int dwarf_check_sizes(const struct elf_file *f, struct vmprof_err *err);
+
+/* Adds @start to @end, as long as there may be more. */
+void dwarf_range_add(struct dwarf_info *d, struct dwarf_ranges *to, uint64_t start, uint64_t end,
+		     uint32_t id);
+/* The same of all addresses of @die, which is an entry of @u's file, or of what was split off. */
+void dwarf_ranges_add(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf_ranges *to,
+		      Dwarf_Die *die, uint32_t id);
 void dwarf_ranges_sort(struct dwarf_ranges *r);
 /* The one with the highest start that has @addr, NULL without one. */
 const struct dwarf_range *dwarf_ranges_find(const struct dwarf_ranges *r, uint64_t addr);
@@ -66,5 +80,20 @@ const struct dwarf_range *dwarf_ranges_find(const struct dwarf_ranges *r, uint64
 size_t dwarf_unit_frames(struct dwarf_info *d, struct dwarf_unit *u, uint64_t addr,
 			 struct dwarf_frame *frames);
 void dwarf_unit_free(struct dwarf_unit *u);
+
+/* ---------- dwarfsplit.c ---------- */
+
+/* Sets @u->split if the unit's functions are in another file, and that is found. */
+void dwarf_split_find(struct dwarf_info *d, struct dwarf_unit *u);
+/* Where @u's functions are: its own entry, or the other file's. */
+Dwarf_Die *dwarf_unit_functions(struct dwarf_unit *u);
+/* Of the numbers of files in those entries. NULL: unknown. */
+const char *dwarf_unit_file(struct dwarf_unit *u, uint32_t file);
+/* dwarf_ranges_add() of an entry of @u->split. */
+void dwarf_split_ranges(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf_ranges *to,
+			Dwarf_Die *die, uint32_t id);
+void dwarf_split_free(struct dwarf_split *s); /* NULL is fine */
+void dwarf_splitter_free(
+	struct dwarf_splitter *s); /* NULL is fine; behind all dwarf_split_free() */
 
 #endif

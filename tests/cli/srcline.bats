@@ -260,21 +260,102 @@ annotated() {
 	mv away shapes.cc
 }
 
-@test "srcline: lines of a guest's kernel, which runs elsewhere than its vmlinux was linked" {
+looked_up() { # looked_up PROGRAM: functions and lines of all of its code
+	local start size
+	read -r start size < <(readelf -SW "$1" | sed -n 's/^.* \.text *PROGBITS *\([0-9a-f]*\) [0-9a-f]* \([0-9a-f]*\) .*/\1 \2/p')
+	for ((i = 0; i < 0x$size; i += 3)); do printf '%x\n' $((0x$start + i)); done |
+		"$UNIT/dwarfinfo" program "$PWD/$1"
+}
+
+@test "srcline: functions that the compiler put into files of their own, or into a package, are the program's" {
+	cat >third.cc <<-'END'
+		#include <algorithm>
+		#include <vector>
+		static inline long third(long n) { return n / 3 + 1; }
+		long other(std::vector<long> &v) { std::sort(v.begin(), v.end()); long s = 0; for (long x : v) s += third(x); return s; }
+	END
+	local cc version tool
+	for cc in g++ clang++; do
+		command -v $cc >/dev/null || continue
+		for version in 4 5; do
+			rm -rf split.dwp ./*.dwo
+			$cc -g -gdwarf-$version -O2 -o whole shapes.cc third.cc
+			$cc -g -gdwarf-$version -O2 -gsplit-dwarf -c shapes.cc third.cc
+			$cc -o split shapes.o third.o
+			looked_up whole >wanted
+			looked_up split >got
+			grep -q '^_Z5thirdl\|third' got
+			cmp wanted got
+			# a package in place of the files; not each tool can read each compiler's
+			for tool in dwp llvm-dwp; do
+				command -v $tool >/dev/null || continue
+				[ "$tool-$version" != dwp-5 ] || continue
+				rm -f split.dwp
+				timeout 60 $tool -e split -o split.dwp >/dev/null 2>&1 || continue
+				[ -s split.dwp ] || continue
+				mkdir away && mv ./*.dwo away
+				looked_up split >got
+				mv away/*.dwo . && rmdir away
+				cmp wanted got
+				echo "$cc $version $tool" >>packages
+			done
+		done
+	done
+	# beside the program, wherever it was compiled
+	mkdir moved && mv split shapes.dwo third.dwo moved
+	rm -f split.dwp
+	mkdir -p elsewhere && cd elsewhere
+	looked_up ../moved/split >../got
+	cd ..
+	cmp wanted got
+	# those of another build do not count
+	cp moved/third.dwo moved/shapes.dwo
+	looked_up moved/split >got
+	[ "$(grep -c '^_Z\|^main' got)" -gt 100 ]
+	! cmp wanted got || false
+}
+
+@test "srcline: -v says once that a file is missing that functions were put into" {
+	has_chains
+	g++ -g -O2 -gsplit-dwarf -fno-omit-frame-pointer -o lonely shapes.cc
+	perf record -q -e cpu-clock -F 2000 -g -o lone ./lonely 4000 >/dev/null 2>&1
+	"$VMPROF" report -i lone -g --inline -v >said
+	! grep 'were split off' said || false
+	"$VMPROF" report -i lone -g --inline | grep -q 'mix (inlined)$'
+	rm -f ./*.dwo
+	"$VMPROF" report -i lone -g --inline -v >said
+	[ "$(grep -c 'were split off' said)" -eq 1 ]
+	grep -q '^# [^ ]*/lonely: .*there is no [^ ]*shapes\.dwo of this build, and no lonely\.dwp' said
+	! "$VMPROF" report -i lone -g --inline | grep 'mix (inlined)$' || false
+	"$VMPROF" script -i lone -F +srcline | grep -q '^  shapes.cc:[0-9]*$'
+}
+
+@test "srcline: sections in GNU's old compression are read" {
+	objcopy --compress-debug-sections=zlib-gnu shapes old 2>/dev/null
+	readelf -SW old | grep -q ' \.zdebug_info ' || skip "objcopy does not write them"
+	looked_up shapes >wanted
+	looked_up old >got
+	[ "$(grep -c '^_Z' got)" -gt 100 ]
+	cmp wanted got
+}
+
+@test "srcline: functions and lines of a guest's kernel, which runs elsewhere than its vmlinux was linked" {
 	cat >kernel.c <<-'END'
-		static inline int half(int n) { return n / 2 + 1; }
+		static inline int third(int n) { return n * 3 / 7; }
+		static inline int half(int n) { if (n & 1)
+			n += third(n);
+			return n / 2 + 1; }
 		int work(int n) { int s = 0; while (n > 1) { s += n; n = half(n) - 1; } return s; }
 		void _start(void) { work(9); }
 	END
 	gcc -g -O2 -fno-pic -no-pie -mcmodel=kernel -nostdlib -static -Wl,--build-id=none \
 		-Wl,-Ttext=0xffffffff81000000 -Wl,--defsym=_text=0xffffffff81000000 -o vmlinux kernel.c
 	nm vmlinux | sed -n 's/ T \(work\|_start\)$//p' | while read -r at; do
-		for ((i = 0; i < 24; i++)); do printf '%x\n' $((0x$at + i)); done
+		for ((i = 0; i < 40; i++)); do printf '%x\n' $((0x$at + i)); done
 	done >addresses
 	"$UNIT/dwarfinfo" kernel vmlinux <addresses >ours
-	addr2line -a -i -e vmlinux <addresses | sed 's/ (disc.*//; s/^??:0$//' |
-		awk '/^0x/ { if (NR > 1) print line; line = ""; next } { line = line (line ? " " : "") $0 }
-			END { print line }' >theirs
-	[ "$(grep -c 'kernel.c:1 .*kernel.c:2' ours)" -gt 0 ]
+	addr2line -a -f -i -e vmlinux <addresses | sed 's/ (disc.*//; s/^??:?$/??:0/' >theirs
+	[ "$(grep -c '^third$' ours)" -gt 0 ]
+	[ "$(grep -c '^half$' ours)" -gt "$(grep -c '^third$' ours)" ]
 	diff theirs ours
 }

@@ -3,9 +3,10 @@
 """Source lines and inlined functions of random addresses: the "lookup" of tests/unit/dwarfinfo beside
 addr2line and eu-addr2line.
 
-usage: srcline_random.py DWARFINFO FILE [--debug DEBUG] [--count N]
+usage: srcline_random.py DWARFINFO FILE [--debug DEBUG] [--count N] [--mode MODE] [--section NAME]
 
-Addresses are drawn over the executable segments of FILE; the DWARF is FILE's, or that of its separate
+MODE is another one of dwarfinfo's. Addresses are drawn over the section, else over the executable
+segments of FILE; the DWARF is FILE's, or that of its separate
 debug file. The functions and lines must be those of addr2line, or, where it is another's, of
 eu-addr2line (binutils 2.40 names wrong files of DWARF 5, and for a local function without a linkage name
 the symbol around it). Padding between functions, which addr2line gives to the symbol before it, and code
@@ -25,6 +26,14 @@ EU_MAX = 400
 def run(argv, addresses):
     return subprocess.run(argv, input=''.join('%x\n' % a for a in addresses), check=True,
                           capture_output=True, text=True).stdout
+
+
+def section(path, name):
+    """(address, offset, size) of a section"""
+    for line in run(['readelf', '-SW', path], []).splitlines():
+        m = re.match(r' *\[ *\d+\] (\S+) +\w+ +(\w+) (\w+) (\w+) ', line)
+        if m and m[1] == name:
+            yield int(m[2], 16), int(m[3], 16), int(m[4], 16)
 
 
 def place(text):
@@ -57,13 +66,15 @@ def main():
     parser.add_argument('file')
     parser.add_argument('--debug')
     parser.add_argument('--count', type=int, default=10000)
+    parser.add_argument('--mode', default='lookup')
+    parser.add_argument('--section')
     args = parser.parse_args()
     debug = args.debug or args.file
     draw = random.Random(args.file)
-    loads = list(segments(args.file))
+    loads = list(section(args.file, args.section) if args.section else segments(args.file))
     addresses = sorted({addr + draw.randrange(size) for addr, _, size in
                         draw.choices(loads, [size for _, _, size in loads], k=args.count)})
-    ours = blocks(run([args.program, 'lookup', debug], addresses))
+    ours = blocks(run([args.program, args.mode, debug], addresses))
     theirs = blocks(run(['addr2line', '-a', '-f', '-i', '-e', debug], addresses))
     known = [i for i, o in enumerate(ours) if o[0] != ('??', '')]
     inlined = sum(len(ours[i]) > 1 for i in known)

@@ -4,8 +4,10 @@
  *
  *   dwarfinfo lookup FILE [ALT]   for each hexadecimal address of standard input what addr2line
  *                                 -a -f -i prints: the address, then two lines for each function
- *   dwarfinfo kernel VMLINUX      for each address in it the file and line of a profile of a guest
- * whose kernel runs elsewhere (KASLR)
+ *   dwarfinfo kernel VMLINUX      the same by way of a profile of a guest whose kernel runs
+ *                                 elsewhere than it was linked (KASLR)
+ *   dwarfinfo program FILE        as lookup, but as a profile finds it: by way of the program's
+ * path
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -45,6 +47,21 @@ static int open_info(struct dwarf_info **d, const char *path, const char *alt,
 	return ret;
 }
 
+/* Files that units were split off to, for addr2line's sake where it looks for them. */
+static int open_split(void *ctx, const char *name, const char *dir, unsigned i)
+{
+	char path[4096];
+	int fd;
+
+	if (!name)
+		snprintf(path, sizeof(path), "%s.dwp", (const char *)ctx);
+	else
+		snprintf(path, sizeof(path), "%s%s%s", *name != '/' && dir ? dir : "",
+			 *name != '/' && dir ? "/" : "", name);
+	fd = i ? -ERANGE : open(path, O_RDONLY);
+	return fd == -1 ? -ENOENT : fd;
+}
+
 static int lookup(const char *path, const char *alt)
 {
 	struct dwarf_frame frames[DWARF_MAX_FRAMES];
@@ -56,6 +73,7 @@ static int lookup(const char *path, const char *alt)
 		fprintf(stderr, "dwarfinfo: %s\n", err.msg);
 		return 1;
 	}
+	dwarf_info_set_split(d, open_split, (void *)path);
 	while (fgets(line, sizeof(line), stdin)) {
 		uint64_t addr = strtoull(line, NULL, 16);
 		size_t n = dwarf_info_find(d, addr, frames);
@@ -71,6 +89,18 @@ static int lookup(const char *path, const char *alt)
 	return 0;
 }
 
+static void print_source(const struct location *loc, const struct source *src)
+{
+	for (size_t i = 0; src && i < src->n; i++) {
+		const struct symbol *sym = src->frames[i].sym ? src->frames[i].sym : loc->sym;
+
+		printf("%s\n%s:%u\n", sym ? sym->name : "??",
+		       src->frames[i].file ? src->frames[i].file : "??", src->frames[i].line);
+	}
+	if (!src || !src->n)
+		puts("??\n??:0");
+}
+
 static int kernel(const char *path)
 {
 	const uint64_t linked = 0xffffffff81000000, runs = 0xffffffffa0000000;
@@ -78,17 +108,45 @@ static int kernel(const char *path)
 	struct session *s = session_new(&p);
 	char line[64];
 
-	map(s, GK, WEB, 0, runs, 16 << 20, 0, "[guest.kernel.kallsyms]_text", NULL);
+	map(s, GK, WEB, 0, runs, 64 << 20, 0, "[guest.kernel.kallsyms]_text", NULL);
 	while (fgets(line, sizeof(line), stdin)) {
-		struct location loc =
-			resolve(s, WEB, 1, GK, strtoull(line, NULL, 16) - linked + runs);
-		const struct source *src =
-			loc.sym ? session_source(s, loc.dso, loc.sym->start + loc.offset) : NULL;
+		uint64_t addr = strtoull(line, NULL, 16);
+		struct location loc = resolve(s, WEB, 1, GK, addr - linked + runs);
 
-		for (size_t i = 0; src && i < src->n; i++)
-			printf("%s%s:%u", i ? " " : "", src->frames[i].file, src->frames[i].line);
-		puts("");
+		printf("0x%016" PRIx64 "\n", addr);
+		print_source(&loc, loc.sym ? session_source(s, loc.dso, loc.sym->start + loc.offset)
+					   : NULL);
 	}
+	session_free(s);
+	return 0;
+}
+
+/* Addresses are those of a program that is mapped where it was linked to be. */
+static int program(const char *path)
+{
+	struct symbol_paths p = {.store = "none"};
+	struct session *s = session_new(&p);
+	struct vmprof_err err;
+	struct elf_file f;
+	int fd = open(path, O_RDONLY);
+	char line[64];
+
+	if (elf_file_open(&f, elf_read_fd, &fd, (uint64_t)lseek(fd, 0, SEEK_END), path, true, &err))
+		return 1;
+	for (uint32_t i = 0; i < f.nr_loads; i++)
+		if (f.loads[i].flags & PF_X)
+			map(s, HU, 0, 1, f.loads[i].vaddr, f.loads[i].size, f.loads[i].offset, path,
+			    NULL);
+	while (fgets(line, sizeof(line), stdin)) {
+		uint64_t addr = strtoull(line, NULL, 16);
+		struct location loc = resolve(s, 0, 1, HU, addr);
+		uint64_t at = loc.sym ? loc.sym->start + loc.offset : loc.offset;
+
+		printf("0x%016" PRIx64 "\n", addr);
+		print_source(&loc, loc.dso ? session_source(s, loc.dso, at) : NULL);
+	}
+	elf_file_close(&f);
+	close(fd);
 	session_free(s);
 	return 0;
 }
@@ -216,6 +274,8 @@ int main(int argc, char **argv)
 		return lookup(argv[2], argv[3]);
 	if (argc == 3 && !strcmp(argv[1], "kernel"))
 		return kernel(argv[2]);
+	if (argc == 3 && !strcmp(argv[1], "program"))
+		return program(argv[2]);
 	if (open_info(&d, "/proc/self/exe", NULL, &err) == -ENOSYS)
 		test_skip(err.msg);
 	dwarf_info_close(d);
