@@ -19,6 +19,7 @@
 #include <unistd.h>
 
 #include "backend/tcg_session.h"
+#include "guest/arm64.h"
 #include "guest/x86.h"
 #include "util/clock.h"
 #include "util/text.h"
@@ -159,11 +160,27 @@ static bool page_tables_fit(struct tcg_session *s, struct guest_virt *v,
 			    const struct guest_regs *regs)
 {
 	struct guest_as as = {regs->pgtable & X86_ADDR_MASK, regs->cr4 & X86_CR4_LA57};
-	uint8_t code[16], gate[16];
+	uint64_t vectors = regs->idt_base;
+	struct guest_paging p = {0};
+	uint8_t code[4], gate[16];
 
 	guest_virt_flush(v, 0);
+	if (guest_virt_arch(v) == GUEST_ARCH_AARCH64) {
+		if (arm64_paging_set(&p, regs->tcr, regs->pgtable_kernel))
+			return false;
+		guest_virt_set_paging(v, &p);
+		as = (struct guest_as){.root = arm64_root(&p, false, regs->pgtable)};
+		vectors = regs->vbar;
+	}
 	return !guest_virt_read(v, as, regs->ip, code, sizeof(code)) ||
-	       !guest_virt_read(v, as, regs->idt_base, gate, sizeof(gate));
+	       !guest_virt_read(v, as, vectors, gate, sizeof(gate));
+}
+
+static bool has_paging(const struct guest_regs *regs, enum guest_arch arch)
+{
+	if (arch == GUEST_ARCH_AARCH64)
+		return regs->tcr;
+	return (regs->cr0 & X86_CR0_PG) && (regs->efer & X86_EFER_LMA);
 }
 
 /*
@@ -172,7 +189,8 @@ static bool page_tables_fit(struct tcg_session *s, struct guest_virt *v,
  */
 static int check_together(struct tcg_session *s, struct vmprof_err *err)
 {
-	struct guest_virt *v = guest_virt_new(vm_ram_mem(s->ram), GUEST_ARCH_X86_64);
+	enum guest_arch arch = vm_guest_arch(s->vm);
+	struct guest_virt *v = guest_virt_new(vm_ram_mem(s->ram), arch);
 	struct timespec pause = {0, 2000000};
 	unsigned paging = 0, fit = 0;
 	struct guest_regs regs;
@@ -180,8 +198,7 @@ static int check_together(struct tcg_session *s, struct vmprof_err *err)
 
 	for (unsigned try = 0; try < CHECK_TRIES && !fit; try++) {
 		for (uint32_t i = 0; i < s->cpus.n && !fit; i++) {
-			if (tcg_read_regs(s, i, &regs) || !(regs.cr0 & X86_CR0_PG) ||
-			    !(regs.efer & X86_EFER_LMA))
+			if (tcg_read_regs(s, i, &regs) || !has_paging(&regs, arch))
 				continue;
 			paging++;
 			fit += page_tables_fit(s, v, &regs);
@@ -299,6 +316,10 @@ static void start_snapshots(struct tcg_session *s)
 
 	if (s->shared_thread) {
 		note_no_snapshots(s, "one thread runs all vCPUs");
+		return;
+	}
+	if (s->cpus.layout.arch != GUEST_ARCH_X86_64) {
+		note_no_snapshots(s, "aarch64 page tables are not walked in the host's kernel");
 		return;
 	}
 	if (tcg_snapshots_open(&s->snapshots, s->nr_sources, &why)) {

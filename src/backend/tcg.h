@@ -2,11 +2,12 @@
 /*
  * Inside the tcg backend: the vCPU state of QEMU's translator as it lies in QEMU's memory.
  *
- * "env" is the address of a vCPU's CPUX86State, which the code that QEMU generates reaches through
- * one fixed host register. Where in env the registers are follows from target/i386/cpu.h and has
- * been the same for many years up to cr[4]; whatever lies behind differs from version to version
- * and is looked for by the values that must be there. Nothing is believed unchecked: a candidate
- * that does not look like an x86 CPU in every respect is none.
+ * "env" is the address of a vCPU's CPUX86State or CPUARMState, which the code that QEMU generates
+ * reaches through one fixed host register. Where in env the registers are follows from cpu.h in
+ * target/i386 or target/arm and has been the same for many years up to cr[4], and up to pstate;
+ * whatever lies behind differs from version to version and is looked for by the values that must be
+ * there. Nothing is believed unchecked: a candidate that does not look like such a CPU in every
+ * respect is none.
  */
 #ifndef VMPROF_BACKEND_TCG_H
 #define VMPROF_BACKEND_TCG_H
@@ -17,14 +18,20 @@
 #include "vm/proc.h"
 #include "vm/vm.h"
 
-#define TCG_ENV_HEAD  0x400   /* bytes from env that have all registers but MSRs */
+#define TCG_ENV_HEAD  0x800   /* bytes from env that have all registers but x86's MSRs */
 #define TCG_ENV_SIZE  0x8000  /* bytes from env in which the MSRs lie */
 #define TCG_CPU_FRONT 0x10000 /* bytes in front of env in which CPUState's own members lie */
 
 struct tcg_layout {
+	enum guest_arch arch;
+	/* x86-64: */
 	uint32_t shift; /* of all behind the general registers: 0x80 where QEMU has 32 of them */
 	uint32_t efer;	/* offset in env; 0 not known (no vCPU has been in long mode) */
 	uint32_t kernel_gs; /* offset in env; 0 not known (no guest has set up SYSCALL) */
+	/* aarch64, offsets in env, all known once a kernel runs; tpidr_el1 when it has CPUs' data
+	 */
+	uint32_t tcr, ttbr0, ttbr1, vbar, sp_el0, midr, tpidr_el1;
+	uint64_t midr_value; /* of the CPU that showed them: all are of the same kind */
 	/* How far in front of env; 0 not known. */
 	uint32_t cpu_index, halted, thread_id;
 };
@@ -57,6 +64,24 @@ int64_t tcg_front_index(const struct tcg_layout *l, const uint8_t *front, uint32
 bool tcg_front_find_tid(struct tcg_layout *l, const uint8_t *const *front, uint32_t len, unsigned n,
 			bool (*is_tid)(void *ctx, uint32_t v), void *ctx);
 
+/* The same as tcg_env_plausible() and tcg_env_decode(), whichever the architecture. */
+bool tcg_state_plausible(const uint8_t *env, const struct tcg_layout *l);
+int tcg_state_decode(struct guest_regs *regs, const uint8_t *env, const struct tcg_layout *l);
+
+/* ---------- tcg_state_arm64.c: the same for CPUARMState ---------- */
+
+/*
+ * Where the registers are that lie at no fixed place, out of TCG_ENV_HEAD bytes of a vCPU that runs
+ * a kernel with page tables. false: it does not, or this is none. Cheap for what is none.
+ */
+bool tcg_arm64_find(struct tcg_layout *l, const uint8_t *env);
+/* ->tpidr_el1, where that could not be told yet; 0 if it still cannot. */
+uint32_t tcg_arm64_find_tpidr(const uint8_t *env, const struct tcg_layout *l);
+/* Could these bytes be a CPUARMState with that layout? Also of one that runs no kernel. */
+bool tcg_arm64_plausible(const uint8_t *env, const struct tcg_layout *l);
+int tcg_arm64_decode(struct guest_regs *regs, const uint8_t *env, const struct tcg_layout *l);
+uint32_t tcg_arm64_sp(void); /* offset in env of the stack pointer in use */
+
 /* Offsets in env of control register @n, and of gs base. */
 uint32_t tcg_env_cr(const struct tcg_layout *l, unsigned n);
 uint32_t tcg_env_gs_base(const struct tcg_layout *l);
@@ -82,6 +107,8 @@ struct tcg_cpus {
 int tcg_find_cpus(struct tcg_cpus *cpus, const struct vm *vm, const struct proc_maps *maps,
 		  struct vmprof_err *err);
 
+/* Is there nothing left of it that a guest may set up later? */
+bool tcg_layout_complete(const struct tcg_layout *l);
 /* What is still unknown of the layout, and can be told from vCPU @env by now. */
 void tcg_complete_layout(struct tcg_layout *l, pid_t pid, uint64_t env);
 

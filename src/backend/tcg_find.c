@@ -19,7 +19,7 @@ static const uint32_t shifts[] = {0, 0x80};
 /* What may be a vCPU's env; tid where a thread was seen to use it. */
 struct candidates {
 	const struct vm *vm;
-	uint32_t shift;
+	struct tcg_layout layout;
 	size_t n;
 	struct candidate {
 		uint64_t env;
@@ -34,11 +34,35 @@ static bool search_piece(void *ctx, uint64_t addr, const uint8_t *buf, size_t le
 {
 	struct candidates *c = ctx;
 
-	/* env is 16-byte aligned: it has SSE registers */
+	/* env is 16-byte aligned: it has vector registers */
 	for (size_t o = 0; o < fresh && o + TCG_ENV_HEAD <= len; o += 16)
-		if (tcg_env_plausible(buf + o, c->shift) && c->n < CANDIDATES)
+		if (tcg_state_plausible(buf + o, &c->layout) && c->n < CANDIDATES)
 			c->c[c->n++] = (struct candidate){.env = addr + o};
 	return false;
+}
+
+static bool find_layout(void *ctx, uint64_t addr, const uint8_t *buf, size_t len, size_t fresh)
+{
+	struct candidates *c = ctx;
+
+	for (size_t o = 0; o < fresh && o + TCG_ENV_HEAD <= len; o += 16)
+		if (tcg_arm64_find(&c->layout, buf + o))
+			return true;
+	return false;
+}
+
+/* One of the layouts that there are; an aarch64 CPU that runs a kernel shows which it is. */
+static int choose_layout(struct candidates *c, const struct proc_maps *maps, unsigned try)
+{
+	int r = 0;
+
+	if (c->layout.arch == GUEST_ARCH_X86_64)
+		c->layout.shift = shifts[try % 2];
+	else if (!c->layout.tcr)
+		r = proc_scan(c->vm->pid, maps, PROC_SCAN_HEAP, TCG_ENV_HEAD, find_layout, c);
+	if (!r && c->layout.arch == GUEST_ARCH_AARCH64 && !c->layout.tcr)
+		r = proc_scan(c->vm->pid, maps, PROC_SCAN_MMAP, TCG_ENV_HEAD, find_layout, c);
+	return r;
 }
 
 /* The heap, and only if it has none the rest of QEMU's private memory: another allocator. */
@@ -48,9 +72,11 @@ static int search(struct candidates *c, const struct proc_maps *maps)
 
 	for (unsigned i = 0; i < TRIES && c->n < c->vm->nr_vcpus && !r; i++) {
 		if (!c->n)
-			c->shift = shifts[i % 2];
+			r = choose_layout(c, maps, i);
 		c->n = 0;
-		r = proc_scan(c->vm->pid, maps, PROC_SCAN_HEAP, TCG_ENV_HEAD, search_piece, c);
+		if (!r)
+			r = proc_scan(c->vm->pid, maps, PROC_SCAN_HEAP, TCG_ENV_HEAD, search_piece,
+				      c);
 		if (!r && !c->n)
 			r = proc_scan(c->vm->pid, maps, PROC_SCAN_MMAP, TCG_ENV_HEAD, search_piece,
 				      c);
@@ -66,9 +92,12 @@ static bool is_env(struct candidates *c, uint64_t env)
 
 	if (env % 16 || proc_read_memory(c->vm->pid, env, head, sizeof(head)))
 		return false;
+	if (c->layout.arch == GUEST_ARCH_AARCH64)
+		return c->layout.tcr ? tcg_arm64_plausible(head, &c->layout)
+				     : tcg_arm64_find(&c->layout, head);
 	for (size_t i = 0; i < sizeof(shifts) / sizeof(*shifts); i++)
-		if ((!c->n || shifts[i] == c->shift) && tcg_env_plausible(head, shifts[i])) {
-			c->shift = shifts[i];
+		if ((!c->n || shifts[i] == c->layout.shift) && tcg_env_plausible(head, shifts[i])) {
+			c->layout.shift = shifts[i];
 			return true;
 		}
 	return false;
@@ -200,9 +229,10 @@ static void assign(struct tcg_cpus *cpus, struct candidates *c)
 	const uint8_t *const *f = (const uint8_t *const *)front;
 	struct tcg_layout *l = &cpus->layout;
 	struct threads threads = find_threads(c->vm);
-	bool has_index = tcg_front_find_index(l, f, len, (unsigned)c->n, c->vm->nr_vcpus), has_tid;
+	bool has_index, has_tid;
 
-	l->shift = c->shift;
+	*l = c->layout;
+	has_index = tcg_front_find_index(l, f, len, (unsigned)c->n, c->vm->nr_vcpus);
 	for (size_t i = c->n; i-- > 0;)
 		if (has_index && tcg_front_index(l, front[i], len) < 0)
 			drop(c, front, i);
@@ -222,14 +252,22 @@ static void assign(struct tcg_cpus *cpus, struct candidates *c)
 	free(threads.tid);
 }
 
+bool tcg_layout_complete(const struct tcg_layout *l)
+{
+	return l->arch == GUEST_ARCH_X86_64 ? l->efer && l->kernel_gs : l->tpidr_el1 != 0;
+}
+
 void tcg_complete_layout(struct tcg_layout *l, pid_t pid, uint64_t env)
 {
 	uint8_t *buf;
 
-	if (l->efer && l->kernel_gs)
+	if (tcg_layout_complete(l))
 		return;
 	buf = xmalloc(TCG_ENV_SIZE);
-	if (!proc_read_memory(pid, env, buf, TCG_ENV_SIZE)) {
+	if (l->arch == GUEST_ARCH_AARCH64) {
+		if (!proc_read_memory(pid, env, buf, TCG_ENV_HEAD))
+			l->tpidr_el1 = tcg_arm64_find_tpidr(buf, l);
+	} else if (!proc_read_memory(pid, env, buf, TCG_ENV_SIZE)) {
 		if (!l->efer)
 			l->efer = tcg_env_find_efer(buf, l->shift);
 		if (!l->kernel_gs && l->efer)
@@ -242,10 +280,19 @@ static int say_none(const struct vm *vm, struct vmprof_err *err)
 {
 	char name[128];
 
+	escape_str(name, sizeof(name), vm->name);
+	if (vm_guest_arch(vm) == GUEST_ARCH_AARCH64)
+		return err_set(
+			err, ENOENT,
+			"%s (pid %d): no aarch64 vCPU that runs a kernel at EL1 was found in "
+			"QEMU's "
+			"memory: the guest is still in firmware or has a kernel at EL2, or this "
+			"version of QEMU keeps the state in a form that vmprof does not know",
+			name, vm->pid);
 	return err_set(err, ENOENT,
 		       "%s (pid %d): no x86-64 vCPU state found in QEMU's memory: this version of "
 		       "QEMU keeps it in a form that vmprof does not know",
-		       escape_str(name, sizeof(name), vm->name), vm->pid);
+		       name, vm->pid);
 }
 
 int tcg_find_cpus(struct tcg_cpus *cpus, const struct vm *vm, const struct proc_maps *maps,
@@ -257,6 +304,7 @@ int tcg_find_cpus(struct tcg_cpus *cpus, const struct vm *vm, const struct proc_
 
 	*cpus = (struct tcg_cpus){0};
 	c->vm = vm;
+	c->layout.arch = vm_guest_arch(vm);
 	r = search(c, maps);
 	if (r)
 		r = vm_access_error(vm, r, "the memory", err);

@@ -92,8 +92,9 @@ void tcg_probe(const struct vm *vm, struct backend_caps *caps)
 			"which "
 			"does not run then",
 			name, vm_accel_name(vm->accel));
-	else if (strcmp(vm->arch, "x86_64") != 0)
-		err_set(&err, ENOTSUP, "%s is a %s guest: the tcg backend knows x86_64 guests only",
+	else if (strcmp(vm->arch, "x86_64") != 0 && strcmp(vm->arch, "aarch64") != 0)
+		err_set(&err, ENOTSUP,
+			"%s is a %s guest: the tcg backend knows x86_64 and aarch64 guests only",
 			name, escape_str(arch, sizeof(arch), vm->arch));
 	else if (!check_version(vm, &err) && !check_memory(vm, &err))
 		check_perf(vm, &err);

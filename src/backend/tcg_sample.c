@@ -20,7 +20,7 @@ static void complete_layout(struct tcg_session *s, uint64_t env)
 	const struct tcg_layout *l = &s->cpus.layout;
 	uint64_t now;
 
-	if (l->efer && l->kernel_gs)
+	if (tcg_layout_complete(l))
 		return;
 	now = clock_now_ns();
 	if (now - s->msrs_looked < MSR_INTERVAL)
@@ -44,7 +44,7 @@ int tcg_read_regs(struct tcg_session *s, uint32_t vcpu, struct guest_regs *regs)
 	uint64_t env = vcpu < s->cpus.n ? s->cpus.cpu[vcpu].env : 0, kernel_gs = 0;
 	uint8_t head[TCG_ENV_HEAD];
 	uint32_t halted = 0;
-	/* Up to EFER, which is the last register but two. */
+	/* Of x86 up to EFER, which is the last register but two. */
 	struct iovec local[3] = {{head, l->efer ? l->efer + 8 : TCG_ENV_HEAD}}, remote[3];
 	size_t n = 1, want;
 	ssize_t got;
@@ -69,7 +69,7 @@ int tcg_read_regs(struct tcg_session *s, uint32_t vcpu, struct guest_regs *regs)
 		return errno == ESRCH ? -ESRCH : -EIO;
 	if ((size_t)got != want)
 		return -EIO;
-	r = tcg_env_decode(regs, head, l);
+	r = tcg_state_decode(regs, head, l);
 	if (r)
 		return r;
 	behind_env(regs, l, kernel_gs, halted);
@@ -91,7 +91,7 @@ static bool is_env(struct tcg_session *s, uint64_t env)
 	uint8_t head[TCG_ENV_HEAD];
 
 	return env % 16 == 0 && !proc_read_memory(s->vm->pid, env, head, sizeof(head)) &&
-	       tcg_env_plausible(head, s->cpus.layout.shift);
+	       tcg_state_plausible(head, &s->cpus.layout);
 }
 
 /*
@@ -170,7 +170,7 @@ static int take_state(struct tcg_session *s, const struct tcg_source *src,
 
 	if (!snap || snap->env_error || src->env != s->cpus.cpu[src->vcpu].env)
 		return tcg_read_regs(s, src->vcpu, &out->regs);
-	r = tcg_env_decode(&out->regs, snap->env, &s->cpus.layout);
+	r = tcg_state_decode(&out->regs, snap->env, &s->cpus.layout);
 	if (r)
 		return r;
 	behind_env(&out->regs, &s->cpus.layout, snap->kernel_gs, snap->halted);

@@ -13,6 +13,7 @@ enum {
 	ENV_SEGS = 0xb8, /* ES CS SS DS FS GS LDT TR GDT IDT */
 	ENV_CR = 0x1a8,	 /* CR0 to CR4 */
 	ENV_BEHIND = 0x1d0,
+	ENV_EFER_MAX = 0x400,
 };
 
 /* struct SegmentCache */
@@ -149,7 +150,7 @@ uint32_t tcg_env_find_efer(const uint8_t *env, uint32_t shift)
 {
 	if (!(get32(env + shift + ENV_HFLAGS) & HF_LMA))
 		return 0;
-	for (uint32_t off = shift + ENV_BEHIND; off + 8 <= TCG_ENV_HEAD; off += 8) {
+	for (uint32_t off = shift + ENV_BEHIND; off + 8 <= ENV_EFER_MAX; off += 8) {
 		uint64_t v = get64(env + off);
 
 		if ((v & EFER_LONG) == EFER_LONG && !(v & ~EFER_ANY))
@@ -216,6 +217,21 @@ int tcg_env_decode(struct guest_regs *regs, const uint8_t *env, const struct tcg
 		regs->has_efer = true;
 	}
 	return 0;
+}
+
+/* ---------- either ---------- */
+
+bool tcg_state_plausible(const uint8_t *env, const struct tcg_layout *l)
+{
+	if (l->arch == GUEST_ARCH_X86_64)
+		return tcg_env_plausible(env, l->shift);
+	return l->tcr && tcg_arm64_plausible(env, l);
+}
+
+int tcg_state_decode(struct guest_regs *regs, const uint8_t *env, const struct tcg_layout *l)
+{
+	return l->arch == GUEST_ARCH_X86_64 ? tcg_env_decode(regs, env, l)
+					    : tcg_arm64_decode(regs, env, l);
 }
 
 /* ---------- CPUState ---------- */

@@ -10,6 +10,20 @@
 
 #include "guest/kernel.h"
 
+/* struct pt_regs: what the kernel saves of the interrupted mode; words, and bytes up to the last.
+ */
+enum arm64_pt_regs {
+	ARM64_PT_FP = 29,
+	ARM64_PT_LR,
+	ARM64_PT_SP,
+	ARM64_PT_PC,
+	ARM64_PT_PSTATE,
+	ARM64_PT_REGS_USED = (ARM64_PT_PSTATE + 1) * 8
+};
+
+/* PSTATE, of the exception level: 0 is user mode's. */
+#define ARM64_PSTATE_MODE 0xfu
+
 /*
  * How page tables are read under these registers; the kernel's half of every address space is the
  * one of @ttbr1. -EINVAL: TCR_EL1 has a size or a granule that there is not.

@@ -51,8 +51,8 @@ struct guest_regs {
 	uint64_t cr0, cr4, efer;
 	uint64_t gdt_base, idt_base, gs_base, kernel_gs_base;
 	/* aarch64 only: TCR_EL1, VBAR_EL1, SP_EL0 (in EL1: the running task),
-	 * TPIDR_EL1 (per-CPU) */
-	uint64_t tcr, vbar, sp_el0, tpidr_el1;
+	 * TPIDR_EL1 (per-CPU), ELR_EL1 (where the exception was taken; 0 not known) */
+	uint64_t tcr, vbar, sp_el0, tpidr_el1, elr;
 	uint8_t cpl;	       /* 0..3; aarch64: 0 for EL1, 3 for EL0 */
 	bool has_efer, has_gs; /* whether efer and the two gs bases are known */
 	bool halted;	       /* the vCPU waits for an interrupt */
