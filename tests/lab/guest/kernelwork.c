@@ -22,10 +22,18 @@ static inline __attribute__((always_inline)) long kernel(long nr, long a, const 
 	long ret;
 
 	WITH_FRAME;
+#if defined(__x86_64__)
 	__asm__ volatile("syscall"
 			 : "=a"(ret)
 			 : "a"(nr), "D"(a), "S"(b), "d"(c)
 			 : "rcx", "r11", "memory");
+#else
+	register long x8 __asm__("x8") = nr, x0 __asm__("x0") = a, x2 __asm__("x2") = c;
+	register const void *x1 __asm__("x1") = b;
+
+	__asm__ volatile("svc #0" : "+r"(x0) : "r"(x8), "r"(x1), "r"(x2) : "memory");
+	ret = x0;
+#endif
 	return ret;
 }
 
