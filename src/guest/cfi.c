@@ -95,7 +95,12 @@ static int read_file(void *ctx, uint64_t off, void *buf, size_t len)
 
 /* ---------- program headers ---------- */
 
-static void take_phdr(struct guest_cfi *c, const Elf64_Phdr *p)
+static enum unwind_arch arch_of(const struct source *s)
+{
+	return guest_virt_arch(s->km->virt) == GUEST_ARCH_AARCH64 ? UNWIND_AARCH64 : UNWIND_X86_64;
+}
+
+static void take_phdr(struct guest_cfi *c, enum unwind_arch arch, const Elf64_Phdr *p)
 {
 	if (p->p_type == PT_LOAD && c->nr_loads < MAX_LOADS)
 		c->load[c->nr_loads++] = (struct load){
@@ -105,7 +110,7 @@ static void take_phdr(struct guest_cfi *c, const Elf64_Phdr *p)
 			.code = p->p_flags & PF_X,
 		};
 	if (p->p_type == PT_GNU_EH_FRAME && !c->cfi)
-		c->cfi = cfi_new(UNWIND_X86_64, p->p_vaddr);
+		c->cfi = cfi_new(arch, p->p_vaddr);
 }
 
 /* A guest_image_read of the file: its first byte should be where the mapping's would be. */
@@ -127,7 +132,7 @@ static int need_parsed(struct guest_cfi *c, struct source *s)
 	rc = guest_elf_phdrs(phdr, &n, read_header, s);
 	c->parsed = !rc || rc == -ENOEXEC; /* that it never will be */
 	for (unsigned i = 0; !rc && i < n; i++)
-		take_phdr(c, &phdr[i]);
+		take_phdr(c, arch_of(s), &phdr[i]);
 	return rc == -ENOEXEC ? 0 : rc;
 }
 
@@ -143,7 +148,7 @@ static int need_sections(struct guest_cfi *c, struct source *s)
 			return rc;
 		c->parsed_all = true;
 		if (!rc)
-			c->cfi = cfi_new_section(UNWIND_X86_64, &section);
+			c->cfi = cfi_new_section(arch_of(s), &section);
 	}
 	return c->cfi ? 0 : -ENOENT;
 }

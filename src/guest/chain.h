@@ -20,6 +20,8 @@ struct guest_slots {
 	unsigned n;
 };
 
+struct user_abi;
+
 struct guest_user_walk {
 	struct guest_code *code;
 	struct guest_stack *stack;
@@ -31,6 +33,7 @@ struct guest_user_walk {
 	struct guest_frame f;	  /* in: registers */
 	struct unwind_regs regs;  /* in: the other general registers, as far as known */
 	struct guest_slots slots; /* out */
+	const struct user_abi *abi;
 };
 enum chain_end guest_chain_user(struct guest_user_walk *w, uint64_t *out, unsigned max,
 				unsigned *n);
@@ -42,10 +45,14 @@ struct guest_kernel_walk {
 	struct guest_as as; /* of the kernel */
 	struct guest_stack *stack;
 	uint64_t thread_size;
-	uint64_t irq_stack;	  /* lowest address of the CPU's interrupt stack; 0 unknown */
+	uint64_t irq_stack; /* lowest address of the CPU's interrupt stack; 0 unknown */
+	/* aarch64: x30; and from the layout */
+	uint64_t lr, saved_regs;
+	int32_t regs_record, record_type;
 	struct guest_frame f;	  /* in: registers; out: the user's, if entered_from_user */
 	struct guest_slots slots; /* out */
 	bool entered_from_user;	  /* out: user mode's registers were reached */
+	bool at_border;		  /* out, aarch64: in exception entry or exit */
 	uint64_t task_stack; /* out: lowest address of the task's stack that was reached; 0 none */
 };
 /*
@@ -66,7 +73,10 @@ enum guest_call {
 };
 enum guest_call guest_kernel_call(struct guest_kernel_walk *w, uint64_t ra, uint64_t ip);
 
+/* By the kernel's ORC tables; and by frame pointers, where it is one for aarch64. */
 enum chain_end guest_chain_kernel(struct guest_kernel_walk *w, uint64_t *out, unsigned max,
 				  unsigned *n);
+enum chain_end guest_chain_kernel_arm64(struct guest_kernel_walk *w, uint64_t *out, unsigned max,
+					unsigned *n);
 
 #endif

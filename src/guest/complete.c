@@ -54,6 +54,13 @@ static bool load_stack(struct guest_work *w)
 	return false;
 }
 
+/* Where the kernel does not count its flushes, no translation of user mode is older than this. */
+static void forget_user(struct guest_work *w, struct guest_as as)
+{
+	if (!w->g->km.lay.mm_has_id && as.root)
+		guest_virt_flush(w->g->virt, as.root);
+}
+
 static void start(struct guest_work *w)
 {
 	struct sample *s = w->out;
@@ -72,6 +79,8 @@ static void start(struct guest_work *w)
 	w->flushes = w->g->procs.flushes;
 	w->have_now = false;
 	guest_stack_init(&w->stack, w->g->virt, w->user ? w->as : w->g->km.as);
+	if (w->user)
+		forget_user(w, w->as);
 	if (!w->g->cfg.chains)
 		return;
 	/* Before anything else: each microsecond that the vCPU runs on costs chains. */
@@ -141,6 +150,7 @@ static bool kernel_sample(struct guest_work *w, int *rc)
 		*rc = refresh_maps(w, f.ip);
 		if (*rc)
 			return false;
+		forget_user(w, w->thread->process->as);
 		guest_stack_switch(&w->stack, w->thread->process->as);
 		guest_walk_user(w, f, NULL);
 	}

@@ -6,7 +6,6 @@
 #include <linux/perf_event.h>
 
 #include "guest/work.h"
-#include "guest/x86.h"
 
 enum {
 	OTHER_STACK = 1 << 20, /* stack pointers so far apart are of different stacks */
@@ -39,10 +38,18 @@ static void walk_kernel(struct guest_work *w)
 		.stack = &w->stack,
 		.thread_size = g->km.lay.thread_size,
 		.irq_stack = w->vc->irq_stack,
+		.lr = w->regs.gpr[ARM64_PT_LR],
+		.saved_regs = g->km.lay.saved_regs,
+		.regs_record = g->km.lay.regs_record,
+		.record_type = g->km.lay.record_type,
 		.f = guest_frame_of(&w->regs),
 	};
-	w->out->kernel_end =
-		guest_chain_kernel(&w->kwalk, w->frames, g->cfg.max_chain, &w->nr_kernel);
+	if (guest_is_arm64(g))
+		w->out->kernel_end = guest_chain_kernel_arm64(&w->kwalk, w->frames,
+							      g->cfg.max_chain, &w->nr_kernel);
+	else
+		w->out->kernel_end =
+			guest_chain_kernel(&w->kwalk, w->frames, g->cfg.max_chain, &w->nr_kernel);
 }
 
 /* Is the kernel's stack pointer still at or below @at, on the same stack? */
@@ -78,7 +85,7 @@ void guest_walk_kernel(struct guest_work *w)
 static uint64_t user_sp_now(struct guest_work *w, const struct guest_regs *now, uint64_t sp)
 {
 	struct guest *g = w->g;
-	uint64_t saved = w->thread->stack + g->km.lay.saved_regs + PT_SP * 8;
+	uint64_t saved = w->thread->stack + g->km.lay.saved_regs + guest_saved_sp(g);
 
 	if (now->cpl == 3 && guest_root_of(g, now) == w->thread->process->as.root &&
 	    now->sp - sp + OTHER_STACK < 2 * OTHER_STACK)
@@ -134,6 +141,12 @@ static bool kernel_torn(struct guest_work *w, const struct guest_regs *now)
 	return guest_kernel_call(&w->kwalk, w->frames[1], w->frames[0]) != CALL_DIRECT;
 }
 
+static void give_regs_arm64(struct unwind_regs *to, const struct guest_regs *regs)
+{
+	for (unsigned i = 0; i <= ARM64_PT_LR; i++)
+		unwind_set(to, i, regs->gpr[i]);
+}
+
 static void give_regs(struct unwind_regs *to, const struct guest_regs *regs)
 {
 	/* DWARF has rdx before rcx, and rsi, rdi, rbp, rsp */
@@ -157,7 +170,11 @@ static struct guest_slots walk_user(struct guest_work *w, struct guest_frame f)
 		.f = f,
 	};
 
-	if (w->user && f.has_regs)
+	if (guest_is_arm64(g) && w->user)
+		give_regs_arm64(&u.regs, &w->regs);
+	else if (guest_is_arm64(g))
+		u.regs = w->saved;
+	else if (w->user && f.has_regs)
 		give_regs(&u.regs, &w->regs);
 	w->out->user_end = guest_chain_user(&u, w->frames + w->nr_kernel,
 					    g->cfg.max_chain - w->nr_kernel, &w->nr_user);
@@ -266,6 +283,41 @@ static bool user_frame(struct guest_work *w, struct guest_frame *f)
 }
 
 /*
+ * The first instructions of exception entry, which save them, have them still, and the kernel's
+ * stack pointer.
+ */
+static bool entry_frame_arm64(struct guest_work *w, struct guest_frame *f)
+{
+	*f = guest_frame_of(&w->regs);
+	f->ip = w->regs.elr;
+	f->sp = w->regs.sp_el0;
+	f->has_regs = false;
+	for (unsigned i = 0; i <= ARM64_PT_LR; i++)
+		unwind_set(&w->saved, i, w->regs.gpr[i]);
+	return !(f->bp >> 63) && !(f->sp >> 63) && guest_process_map(w->thread->process, f->ip);
+}
+
+/* They are in one place, but not yet, or of earlier, before exception entry has come to its end. */
+static bool user_frame_arm64(struct guest_work *w, struct guest_frame *f)
+{
+	uint64_t at = w->thread->stack + w->g->km.lay.saved_regs, word;
+
+	*f = (struct guest_frame){0};
+	w->saved.known = 0;
+	if (w->kwalk.at_border && !w->kwalk.entered_from_user)
+		return entry_frame_arm64(w, f);
+	if (!w->kwalk.entered_from_user || w->kwalk.task_stack != w->thread->stack ||
+	    guest_stack_word(&w->stack, at + ARM64_PT_PC * 8, &f->ip) ||
+	    guest_stack_word(&w->stack, at + ARM64_PT_SP * 8, &f->sp) ||
+	    guest_stack_word(&w->stack, at + ARM64_PT_FP * 8, &f->bp))
+		return false;
+	for (unsigned i = 0; i <= ARM64_PT_LR; i++)
+		if (!guest_stack_word(&w->stack, at + i * 8, &word))
+			unwind_set(&w->saved, i, word);
+	return guest_process_map(w->thread->process, f->ip);
+}
+
+/*
  * An idle task was begun by code that is no more there (__init), or that is returned to by hand:
  * what is below the stack's top is as good as the end that tables tell.
  */
@@ -287,7 +339,8 @@ bool guest_cut_kernel(struct guest_work *w, struct guest_frame *f)
 		w->out->kernel_end = CHAIN_TORN;
 		w->nr_kernel = 1;
 	}
-	return w->thread->process->as.root && w->task.mm && user_frame(w, f) &&
+	return w->thread->process->as.root && w->task.mm &&
+	       (guest_is_arm64(w->g) ? user_frame_arm64(w, f) : user_frame(w, f)) &&
 	       (!torn || still_inside(w));
 }
 

@@ -167,7 +167,7 @@ static int adopt(struct guest *g, struct guest_kernel *k, uint64_t time)
 	}
 	g->kernel = k;
 	g->km.as = guest_kernel_as(k);
-	g->no_types = guest_layout_init(&g->km.lay, k);
+	g->no_types = guest_layout_init(&g->km.lay, k, g->virt);
 	guest_reread_kernel_info(g);
 	announce_kernel(g, time);
 	guest_announce_code(g, time);

@@ -19,13 +19,33 @@ enum { MAX_CPUS = 8192, MAX_GDTS = 2 * MAX_CPUS, MAX_MISSES = 3 };
 #define MODULES_MISS_EVERY  (100 * MS) /* and of made code */
 #define MODULES_STALE_AFTER (1000 * MS)
 
+/* 0: not found there either */
+static uint64_t hidden_sym(const struct hidden *h, const char *name)
+{
+	const struct {
+		const char *name;
+		uint64_t va;
+	} all[] = {
+		{"__per_cpu_offset", h->per_cpu_offset},
+		{"runqueues", h->runqueues},
+		{"init_task", h->init_task},
+		{"modules", h->modules},
+	};
+
+	for (size_t i = 0; i < sizeof(all) / sizeof(*all); i++)
+		if (!strcmp(all[i].name, name))
+			return all[i].va;
+	return 0;
+}
+
 uint64_t guest_kernel_sym(struct guest_kernel *k, const char *name, bool *found)
 {
 	const struct ksyms_entry *s = ksyms_by_name(&k->syms, name);
+	uint64_t hidden = s ? 0 : hidden_sym(&k->hidden, name);
 
 	if (found)
-		*found = s;
-	return s ? s->addr : 0;
+		*found = s || hidden;
+	return s ? s->addr : hidden;
 }
 
 static int read_sym(struct guest_kernel *k, const char *name, void *buf, size_t len)
@@ -157,6 +177,19 @@ static uint32_t count_bits(const uint8_t *mask, size_t bytes)
 	return n;
 }
 
+/* Each CPU that there may be has an offset, and no other one. */
+static uint32_t nr_offsets(struct guest_kernel *k)
+{
+	uint64_t offset;
+	uint32_t n = 0;
+
+	while (k->percpu_va && n < MAX_CPUS &&
+	       !guest_virt_read(k->v, k->as, k->percpu_va + 8ull * n, &offset, sizeof(offset)) &&
+	       offset && !(offset & 4095))
+		n++;
+	return n;
+}
+
 static uint32_t nr_cpus(struct guest_kernel *k)
 {
 	uint8_t mask[MAX_CPUS / 8];
@@ -169,6 +202,8 @@ static uint32_t nr_cpus(struct guest_kernel *k)
 		size = 8;
 	if (!read_sym(k, "__cpu_possible_mask", mask, (size_t)size))
 		n = count_bits(mask, (size_t)size);
+	else
+		n = nr_offsets(k);
 	return n && n <= MAX_CPUS ? n : 1;
 }
 
@@ -210,6 +245,16 @@ void guest_kernel_describe(struct guest_kernel *k, struct guest_kernel_info *inf
 struct guest_as guest_kernel_as(struct guest_kernel *k)
 {
 	return k->as;
+}
+
+enum guest_arch guest_kernel_arch(const struct guest_kernel *k)
+{
+	return guest_virt_arch(k->v);
+}
+
+uint64_t guest_kernel_page_size(const struct guest_kernel *k)
+{
+	return guest_virt_page_size(k->v);
 }
 
 int guest_kernel_member(struct guest_kernel *k, const char *type, const char *member)

@@ -36,6 +36,8 @@ enum guest_arch guest_virt_arch(const struct guest_virt *v);
 /* aarch64, before anything is read: arm64_paging_set()'s; what was cached is forgotten. */
 void guest_virt_set_paging(struct guest_virt *v, const struct guest_paging *p);
 const struct guest_paging *guest_virt_paging(const struct guest_virt *v);
+/* Bytes of the smallest page of the kernel's half. */
+uint64_t guest_virt_page_size(const struct guest_virt *v);
 /* Forget translations of one address space, or (root 0) of all: the guest may have remapped. */
 void guest_virt_flush(struct guest_virt *v, uint64_t root);
 /* The same of some pages. */
@@ -99,6 +101,8 @@ bool guest_kernel_same(struct guest_kernel *a, struct guest_kernel *b);
 
 void guest_kernel_describe(struct guest_kernel *k, struct guest_kernel_info *info);
 struct guest_as guest_kernel_as(struct guest_kernel *k); /* whose kernel half is complete */
+enum guest_arch guest_kernel_arch(const struct guest_kernel *k);
+uint64_t guest_kernel_page_size(const struct guest_kernel *k); /* bytes of the smallest page */
 
 /* By name; 0 if there is none. Per-CPU symbols have their offset as value (ok to be 0: use found).
  */

@@ -5,6 +5,7 @@
  */
 #include "guest/kernel_impl.h"
 
+#include <elf.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -91,13 +92,13 @@ static int find_address_space(struct guest_kernel *k, struct vmprof_err *err)
 
 /*
  * Where the image has these bytes, at a multiple of 4: for what no symbol tells of a kernel that
- * has only functions in its table (no CONFIG_KALLSYMS_ALL). From the text's end to a megabyte of
- * nothing. -ENOENT, -ESRCH
+ * has only functions in its table (no CONFIG_KALLSYMS_ALL). From @from, a multiple of 4, to a
+ * megabyte of nothing. -ENOENT, -ESRCH
  */
-static int search_image(struct guest_kernel *k, const void *what, size_t len, uint64_t *va)
+static int search_image(struct guest_kernel *k, uint64_t from, const void *what, size_t len,
+			uint64_t *va)
 {
 	enum { CHUNK = 1 << 20, FAR = 64 << 20, ALIGN = 4 };
-	uint64_t from = k->text.end & ~(uint64_t)(ALIGN - 1);
 	uint8_t *buf = xmalloc(CHUNK + len);
 	int rc = -ENOENT;
 
@@ -119,6 +120,11 @@ static int search_image(struct guest_kernel *k, const void *what, size_t len, ui
 	return rc;
 }
 
+static uint64_t behind_text(const struct guest_kernel *k)
+{
+	return (k->text.end + 3) & ~3ull;
+}
+
 static bool has_functions_only(struct guest_kernel *k)
 {
 	bool found;
@@ -132,7 +138,7 @@ static uint64_t find_banner(struct guest_kernel *k)
 {
 	uint64_t va = guest_kernel_sym(k, "linux_banner", NULL);
 
-	if (!va && search_image(k, banner_begin, strlen(banner_begin), &va))
+	if (!va && search_image(k, behind_text(k), banner_begin, strlen(banner_begin), &va))
 		va = 0;
 	return va;
 }
@@ -145,7 +151,7 @@ static struct range find_btf(struct guest_kernel *k)
 	size_t len;
 
 	if (r.start || !has_functions_only(k) ||
-	    search_image(k, BTF_BEGIN, strlen(BTF_BEGIN), &va) ||
+	    search_image(k, behind_text(k), BTF_BEGIN, strlen(BTF_BEGIN), &va) ||
 	    guest_virt_read(k->v, k->as, va, header, sizeof(header)))
 		return r;
 	len = btf_length(header);
@@ -214,10 +220,49 @@ static void find_release(struct guest_kernel *k, uint64_t va)
 	escape_str(k->release, sizeof(k->release), s);
 }
 
+/* The vDSO, which the image has in it, has a build id of its own. */
+static bool in_elf_image(struct guest_kernel *k, uint64_t va)
+{
+	enum { PAGE = 4096, VDSO_PAGES = 4 };
+	uint32_t magic;
+
+	va &= ~(uint64_t)(PAGE - 1);
+	for (int i = 0; i < VDSO_PAGES; i++, va -= PAGE)
+		if (!guest_virt_read(k->v, k->as, va, &magic, sizeof(magic)) &&
+		    !memcmp(&magic, ELFMAG, SELFMAG))
+			return true;
+	return false;
+}
+
+/* The only such note, or none. */
+static struct range search_note(struct guest_kernel *k)
+{
+	enum { TRIES = 16 };
+	static const Elf64_Nhdr id = {.n_namesz = 4, .n_descsz = 20, .n_type = NT_GNU_BUILD_ID};
+	struct range found = {0};
+	uint8_t begin[sizeof(id) + 4];
+	uint64_t at = behind_text(k);
+
+	memcpy(begin, &id, sizeof(id));
+	memcpy(begin + sizeof(id), ELF_NOTE_GNU, 4);
+	for (int i = 0; i < TRIES; i++, at += 4) {
+		if (search_image(k, at, begin, sizeof(begin), &at))
+			return found;
+		if (in_elf_image(k, at))
+			continue;
+		if (found.start)
+			break;
+		found = (struct range){at, at + sizeof(begin) + id.n_descsz};
+	}
+	return (struct range){0};
+}
+
 static void find_build_id(struct guest_kernel *k)
 {
 	struct range r = range_of(k, "__start_notes", "__stop_notes");
 
+	if (!r.start && has_functions_only(k))
+		r = search_note(k);
 	if (r.start)
 		k->build_id_len =
 			notes_build_id(k->v, k->as, r.start, r.end - r.start, k->build_id);
@@ -258,6 +303,8 @@ static int load_image(struct guest_kernel *k, uint64_t text, struct vmprof_err *
 	rc = load_btf(k);
 	if (rc)
 		return err_sys(err, rc, "cannot read guest memory");
+	if (k->btf && has_functions_only(k) && guest_virt_arch(k->v) == GUEST_ARCH_AARCH64)
+		hidden_find(&k->hidden, k->v, k->as, k->btf, &k->syms);
 	k->percpu_va = guest_kernel_sym(k, "__per_cpu_offset", NULL);
 	banner = find_banner(k);
 	find_cookie(k, banner);

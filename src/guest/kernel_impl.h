@@ -7,6 +7,7 @@
 
 #include "guest/arch.h"
 #include "guest/btf.h"
+#include "guest/hidden.h"
 #include "guest/kernel.h"
 #include "guest/madecode.h"
 #include "guest/ksyms.h"
@@ -23,6 +24,7 @@ struct guest_kernel {
 	struct guest_virt *v;
 	struct guest_as as;
 	struct ksyms syms;
+	struct hidden hidden;	 /* what these lack */
 	struct btf *btf;	 /* NULL: none */
 	struct modules *modules; /* NULL: none */
 	struct made_codes *made; /* NULL: none */

@@ -5,6 +5,7 @@
 #include <stddef.h>
 #include <string.h>
 
+#include "guest/arm64.h"
 #include "guest/x86.h"
 
 #define THREAD_SIZE_DEFAULT 16384
@@ -42,7 +43,7 @@ static const struct field fields[] = {
 	NEED("task_struct", "start_time", task_start_time),
 	NEED("task_struct", "comm", task_comm),
 	MAY("task_struct", "cgroups", task_cgroups),
-	MAY("task_struct", "thread.fsbase", task_fsbase),
+	OLD("task_struct", "thread.fsbase", "thread.uw.tp_value", task_fsbase),
 	MAY("task_struct", "fs", task_fs),
 	MAY("task_struct", "cred", task_cred),
 	MAY("task_struct", "thread_pid", task_thread_pid),
@@ -54,6 +55,9 @@ static const struct field fields[] = {
 	MAY("upid", "nr", upid_nr),
 	MAY("task_struct", "tasks", task_tasks),
 	MAY("rq", "nr_switches", rq_switches),
+	MAY("rq", "curr", rq_curr),
+	MAY("pt_regs", "stackframe", regs_record),
+	MAY("frame_record_meta", "type", record_type),
 
 	NEED("mm_struct", "pgd", mm_pgd),
 	NEED("mm_struct", "map_count", mm_map_count),
@@ -62,8 +66,8 @@ static const struct field fields[] = {
 	MAY("mm_struct", "start_stack", mm_start_stack),
 	MAY("mm_struct", "start_brk", mm_start_brk),
 	MAY("mm_struct", "brk", mm_brk),
-	NEED("mm_struct", "context.ctx_id", mm_ctx_id),
-	NEED("mm_struct", "context.tlb_gen", mm_tlb_gen),
+	OLD("mm_struct", "context.ctx_id", "arg_start", mm_ctx_id),
+	OLD("mm_struct", "context.tlb_gen", "total_vm", mm_tlb_gen),
 	MAY("mm_struct", "context.vdso", mm_vdso),
 	MAY("mm_struct", "mm_mt.ma_root", mm_root),
 	MAY("mm_struct", "mm_rb.rb_node", mm_rb),
@@ -152,9 +156,24 @@ static int32_t *place(struct guest_layout *l, const struct field *f)
 	return (int32_t *)((char *)l + f->at);
 }
 
+/*
+ * aarch64 keeps it in a register that user mode uses, too, and beside that in a per-CPU variable
+ * that no symbol tells of; the scheduler's word differs from them only amidst a switch.
+ */
+static const char *find_current_arm64(struct guest_layout *l, struct guest_kernel *k)
+{
+	bool found;
+	uint64_t rq = guest_kernel_sym(k, "runqueues", &found);
+
+	if (!found || l->rq_curr < 0 || !l->init_task)
+		return "the kernel's code does not show where its CPUs' data and its tasks are";
+	l->current_task = rq + (uint64_t)l->rq_curr;
+	return NULL;
+}
+
 /* The pointer to the running task: alone up to 6.1, in struct pcpu_hot from 6.2, alone again later.
  */
-static const char *find_current(struct guest_layout *l, struct guest_kernel *k)
+static const char *find_current_x86(struct guest_layout *l, struct guest_kernel *k)
 {
 	bool found;
 	uint64_t at = guest_kernel_sym(k, "pcpu_hot", &found);
@@ -171,6 +190,12 @@ static const char *find_current(struct guest_layout *l, struct guest_kernel *k)
 	return found ? NULL : "the kernel's symbols do not say where the running task is kept";
 }
 
+static const char *find_current(struct guest_layout *l, struct guest_kernel *k)
+{
+	return guest_kernel_arch(k) == GUEST_ARCH_AARCH64 ? find_current_arm64(l, k)
+							  : find_current_x86(l, k);
+}
+
 /* What tells which task ran when, and all tasks: for samples without registers. */
 static void find_tasks(struct guest_layout *l, struct guest_kernel *k)
 {
@@ -182,7 +207,7 @@ static void find_tasks(struct guest_layout *l, struct guest_kernel *k)
 		l->rq_switches = -1;
 }
 
-static void find_sizes(struct guest_layout *l, struct guest_kernel *k)
+static void find_stack_x86(struct guest_layout *l, struct guest_kernel *k)
 {
 	bool have_start, have_end;
 	uint64_t start = guest_kernel_sym(k, "init_stack", &have_start);
@@ -197,6 +222,26 @@ static void find_sizes(struct guest_layout *l, struct guest_kernel *k)
 	/* TOP_OF_KERNEL_STACK_PADDING: what FRED's hardware pushes more, used or not */
 	guest_kernel_sym(k, "asm_fred_entrypoint_user", &have_start);
 	l->saved_regs = l->thread_size - PT_REGS_BYTES - (have_start ? 16 : 0);
+}
+
+/* A stack is at least a page, since it is mapped page by page (CONFIG_VMAP_STACK). */
+static void find_stack_arm64(struct guest_layout *l, struct guest_kernel *k)
+{
+	int size = guest_kernel_sizeof(k, "pt_regs");
+
+	l->thread_size = guest_kernel_page_size(k);
+	if (l->thread_size < THREAD_SIZE_DEFAULT)
+		l->thread_size = THREAD_SIZE_DEFAULT;
+	l->saved_regs = l->thread_size;
+	if (size >= ARM64_PT_REGS_USED && size <= 4096)
+		l->saved_regs -= (uint64_t)size;
+	else
+		l->regs_record = -1;
+}
+
+static void find_sizes(struct guest_layout *l, struct guest_kernel *k)
+{
+	bool have_start;
 
 	l->vmemmap_at = guest_kernel_sym(k, "vmemmap_base", &have_start);
 	l->page_size = guest_kernel_sizeof(k, "page");
@@ -209,7 +254,7 @@ static void find_sizes(struct guest_layout *l, struct guest_kernel *k)
 	l->special_mapping_vmops = guest_kernel_sym(k, "special_mapping_vmops", &have_start);
 }
 
-const char *guest_layout_init(struct guest_layout *l, struct guest_kernel *k)
+const char *guest_layout_init(struct guest_layout *l, struct guest_kernel *k, struct guest_virt *v)
 {
 	const char *why_not = NULL;
 
@@ -228,5 +273,14 @@ const char *guest_layout_init(struct guest_layout *l, struct guest_kernel *k)
 	}
 	find_sizes(l, k);
 	find_tasks(l, k);
+	if (guest_kernel_arch(k) == GUEST_ARCH_AARCH64)
+		find_stack_arm64(l, k);
+	else
+		find_stack_x86(l, k);
+	if (guest_kernel_arch(k) == GUEST_ARCH_AARCH64)
+		l->vmemmap = guest_vmemmap_find(l, k, v);
+	l->mm_has_id = guest_kernel_member(k, "mm_struct", "context.ctx_id") >= 0;
+	if (l->mm_ctx_id < 0 || l->mm_tlb_gen < 0)
+		why_not = "the kernel's types (BTF) lack members of mm_struct";
 	return why_not ? why_not : find_current(l, k);
 }

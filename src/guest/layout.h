@@ -25,9 +25,19 @@ struct guest_layout {
 	int32_t cred_euid;
 	int32_t pid_level, pid_numbers; /* struct pid: its number in each namespace */
 	int32_t upid_nr, upid_size;
+	int32_t rq_curr;
+	int32_t regs_record; /* aarch64: of struct pt_regs, its frame record */
+	int32_t record_type; /* and of that, from its start */
 	int32_t rq_switches; /* -1 also where it is not known where a CPU's struct rq is */
 
 	int32_t mm_pgd, mm_map_count, mm_total_vm, mm_exec_vm, mm_start_stack, mm_start_brk, mm_brk;
+	/*
+	 * An address space's number, which no other one ever gets, and a count of flushes of its
+	 * translations. aarch64 has neither: then what differs most from one address space to the
+	 * next is in their place (mm_has_id is false), and cached translations are to be forgotten
+	 * before they are used.
+	 */
+	bool mm_has_id;
 	int32_t mm_ctx_id, mm_tlb_gen, mm_vdso;
 	int32_t mm_root; /* maple tree */
 	int32_t mm_rb;	 /* rbtree of kernels before 6.1 */
@@ -54,6 +64,7 @@ struct guest_layout {
 	int32_t xa_shift, xa_slots;
 	int32_t page_flags, page_index, page_mapping, page_size;
 	uint64_t vmemmap_at; /* where the address of page 0's struct page is kept; 0 unknown */
+	uint64_t vmemmap;    /* or that address itself; 0 unknown */
 	int64_t pg_uptodate;
 
 	int32_t cset_dfl_cgrp, cgroup_kn, kn_parent, kn_name;
@@ -70,6 +81,10 @@ struct guest_layout {
  * What is needed for processes is all there, or why not (a static sentence). Parts that only maps,
  * page cache, cgroups or clocks need may be missing all the same: -1.
  */
-const char *guest_layout_init(struct guest_layout *l, struct guest_kernel *k);
+const char *guest_layout_init(struct guest_layout *l, struct guest_kernel *k, struct guest_virt *v);
+
+/* aarch64: ->vmemmap, when all else is known; 0: it cannot be told. */
+uint64_t guest_vmemmap_find(const struct guest_layout *l, struct guest_kernel *k,
+			    struct guest_virt *v);
 
 #endif

@@ -164,14 +164,16 @@ static uint32_t vma_bytes(const struct guest_layout *l)
 	return bytes <= VMA_BYTES ? bytes : 0;
 }
 
-static bool decode_vma(const struct guest_layout *l, const uint8_t *raw, const struct ref *ref,
+static bool decode_vma(struct guest_kmem *km, const uint8_t *raw, const struct ref *ref,
 		       uint64_t mm, struct guest_vma *v)
 {
+	const struct guest_layout *l = &km->lay;
+
 	*v = (struct guest_vma){
 		.start = guest_u64(raw, l->vma_start),
 		.end = guest_u64(raw, l->vma_end),
 		.flags = guest_u64(raw, l->vma_flags),
-		.pgoff = guest_u64(raw, l->vma_pgoff) << 12,
+		.pgoff = guest_u64(raw, l->vma_pgoff) * guest_virt_page_size(km->virt),
 		.file = guest_u64(raw, l->vma_file),
 		.ops = guest_u64(raw, l->vma_ops),
 		.private_data = guest_u64(raw, l->vma_private),
@@ -203,7 +205,7 @@ static int read_vmas(struct guest_kmem *km, const struct refs *refs, uint64_t mm
 		for (int i = 0; i < n; i++) {
 			struct guest_vma v;
 
-			if (!io[i].ok || !decode_vma(l, raw[i], &refs->r[at + i], mm, &v)) {
+			if (!io[i].ok || !decode_vma(km, raw[i], &refs->r[at + i], mm, &v)) {
 				out->whole = false;
 				continue;
 			}

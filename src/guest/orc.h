@@ -71,7 +71,8 @@ struct guest_frame {
 	bool exact;    /* ip is the instruction that ran or will run, not a return address */
 	bool has_regs; /* the following are known */
 	uint64_t r10, r13, di, dx;
-	uint64_t slot; /* where ip was read; 0 for registers */
+	uint64_t slot;	/* where ip was read; 0 for registers */
+	bool sp_is_low; /* the stack pointer is at or above ->sp, no more is known of it */
 };
 
 enum guest_orc_step {

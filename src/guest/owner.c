@@ -5,10 +5,11 @@
 #include <errno.h>
 
 #include "guest/work.h"
-#include "guest/x86.h"
 
 uint64_t guest_root_of(const struct guest *g, const struct guest_regs *regs)
 {
+	if (guest_is_arm64(g))
+		return arm64_root(guest_virt_paging(g->virt), false, regs->pgtable);
 	return regs->pgtable & X86_ADDR_MASK & (g->info.pti ? ~X86_PTI_USER_BIT : ~0ull);
 }
 
@@ -54,14 +55,30 @@ static bool has_ended(struct guest_work *w)
 	return true;
 }
 
+/*
+ * aarch64: in the kernel the running task is in SP_EL0, but for the first and the last
+ * instructions, where that still, or again, is user mode's stack pointer. Then, and in user mode,
+ * it is the one that the CPU's run queue names; the CPU is known by TPIDR_EL1. 0: not in the
+ * registers.
+ */
+static uint64_t task_in_registers(const struct guest_work *w)
+{
+	bool kernel = guest_is_arm64(w->g) && !w->regs.cpl;
+
+	return kernel && guest_is_kptr(w->regs.sp_el0) ? w->regs.sp_el0 : 0;
+}
+
 /* The task that the kernel says is running there. 0, -EFAULT, -ESRCH */
 int guest_find_current(struct guest_work *w)
 {
 	struct guest *g = w->g;
 	struct guest_vcpu *vc = w->vc;
-	int rc = find_cpu(w);
+	uint64_t task = task_in_registers(w);
+	int rc = task ? 0 : find_cpu(w);
 
-	if (!rc && w->raw && w->raw->has & RAW_HAS_TASK && g->task_wanted) {
+	if (task)
+		rc = guest_task_read(&g->km, task, vc->mm, &w->task);
+	else if (!rc && w->raw && w->raw->has & RAW_HAS_TASK && g->task_wanted) {
 		rc = guest_task_read(&g->km, w->raw->task, vc->mm, &w->task);
 		if (!rc && has_ended(w))
 			return 0;
@@ -86,7 +103,7 @@ bool guest_wanted(struct guest *g, struct guest_wanted *wanted)
 		.current = l->current_task,
 		.task_stack = (uint64_t)l->task_stack,
 		.thread_size = l->thread_size,
-		.saved_sp = l->saved_regs + PT_SP * 8,
+		.saved_sp = l->saved_regs + guest_saved_sp(g),
 		.irq_stack = l->irq_stack,
 	};
 	return g->task_wanted;
@@ -115,10 +132,20 @@ static bool owns_root(const struct guest_work *w)
 	return w->thread && w->task.mm && w->thread->process->as.root == w->as.root;
 }
 
+/*
+ * The page table is the last resort where it is not known on which CPU of the guest the vCPU runs:
+ * then no task is known to begin with, and the process may never have been seen.
+ */
 bool guest_settle_user(struct guest_work *w, int *rc)
 {
-	return owns_root(w) ||
-	       (reclaim(w, guest_procs_by_root(&w->g->procs, w->as.root), rc) && owns_root(w));
+	struct guest_procs *procs = &w->g->procs;
+
+	if (owns_root(w))
+		return true;
+	if (!w->thread && !guest_procs_by_root(procs, w->as.root))
+		*rc = guest_procs_snapshot(procs, true, w->time);
+	return *rc != -ESRCH && reclaim(w, guest_procs_by_root(procs, w->as.root), rc) &&
+	       owns_root(w);
 }
 
 bool guest_owns_stack(const struct guest_work *w, uint64_t sp)

@@ -177,7 +177,7 @@ static bool can_read(const struct guest_layout *l)
 	       l->xa_slots + (int)sizeof(((struct leaf *)0)->slot) <= NODE_BYTES &&
 	       l->xa_shift < NODE_BYTES && l->page_flags >= 0 && l->page_index >= 0 &&
 	       l->page_mapping >= 0 && l->page_size > 0 && l->pg_uptodate >= 0 &&
-	       l->pg_uptodate < 64 && l->vmemmap_at;
+	       l->pg_uptodate < 64 && (l->vmemmap_at || l->vmemmap);
 }
 
 /* Is the inode still the file that it was? */
@@ -207,7 +207,8 @@ ssize_t guest_pagecache_read(struct guest_kmem *km, const struct guest_inode *f,
 	bool got[BATCH];
 	int rc;
 
-	if (!f->inode || !f->cached || !can_read(&km->lay))
+	if (!f->inode || !f->cached || !can_read(&km->lay) ||
+	    guest_virt_page_size(km->virt) != PAGE)
 		return -ENODATA;
 	if (present)
 		memset(present, 0, ((off % PAGE + len + PAGE - 1) / PAGE + 7) / 8);
@@ -219,7 +220,9 @@ ssize_t guest_pagecache_read(struct guest_kmem *km, const struct guest_inode *f,
 	rc = rc ? rc
 		: guest_virt_read(km->virt, km->as, f->mapping + (uint64_t)km->lay.mapping_head,
 				  &c.head, 8);
-	rc = rc ? rc : guest_virt_read(km->virt, km->as, km->lay.vmemmap_at, &c.vmemmap, 8);
+	c.vmemmap = km->lay.vmemmap;
+	if (!rc && km->lay.vmemmap_at)
+		rc = guest_virt_read(km->virt, km->as, km->lay.vmemmap_at, &c.vmemmap, 8);
 	for (uint64_t at = first; !rc && at * PAGE < end; at += BATCH) {
 		uint64_t left = (end + PAGE - 1) / PAGE - at;
 		int n = left < BATCH ? (int)left : BATCH;

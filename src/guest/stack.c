@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "guest/arm64_code.h"
 #include "util/xalloc.h"
 
 enum { PAGE = 4096, PIECES = 4, LINE = 64, LINES = 4096 };
@@ -165,7 +166,7 @@ static unsigned indirect_call(const uint8_t *b)
 	return len + (mod == 1 ? 1 : mod == 2 ? 4 : 0);
 }
 
-int guest_code_call_before(struct guest_code *c, struct guest_as as, uint32_t generation,
+static int call_before_x86(struct guest_code *c, struct guest_as as, uint32_t generation,
 			   uint64_t ra, uint64_t *target)
 {
 	enum { LONGEST = 7 };
@@ -185,4 +186,27 @@ int guest_code_call_before(struct guest_code *c, struct guest_as as, uint32_t ge
 		if (indirect_call(b + LONGEST - len) == len)
 			return 0;
 	return -ENOENT;
+}
+
+static int call_before_arm64(struct guest_code *c, struct guest_as as, uint32_t generation,
+			     uint64_t ra, uint64_t *target)
+{
+	uint32_t insn;
+	int rc;
+
+	*target = 0;
+	if (ra & 3)
+		return -ENOENT;
+	rc = guest_code_read(c, as, generation, ra - 4, (uint8_t *)&insn, sizeof(insn));
+	if (rc)
+		return rc;
+	return arm64_is_call(insn, ra - 4, target) ? 0 : -ENOENT;
+}
+
+int guest_code_call_before(struct guest_code *c, struct guest_as as, uint32_t generation,
+			   uint64_t ra, uint64_t *target)
+{
+	if (guest_virt_arch(c->virt) == GUEST_ARCH_AARCH64)
+		return call_before_arm64(c, as, generation, ra, target);
+	return call_before_x86(c, as, generation, ra, target);
 }

@@ -53,8 +53,8 @@ void guest_code_flush(struct guest_code *c);
 int guest_code_read(struct guest_code *c, struct guest_as as, uint32_t generation, uint64_t va,
 		    uint8_t *buf, unsigned len);
 /*
- * Does a call instruction end at @ra? 0 (*target: where a direct one goes to, else 0), -ENOENT
- * (no), -EFAULT, -ESRCH (cannot be read).
+ * Does a call instruction of the guest's architecture end at @ra? 0 (*target: where a direct one
+ * goes to, else 0), -ENOENT (no), -EFAULT, -ESRCH (cannot be read).
  */
 int guest_code_call_before(struct guest_code *c, struct guest_as as, uint32_t generation,
 			   uint64_t ra, uint64_t *target);

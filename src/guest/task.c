@@ -56,7 +56,7 @@ static void decode_mm(const struct guest_layout *l, const uint8_t *raw, int32_t 
 	t->pgd = guest_u64(raw, l->mm_pgd - lo);
 	t->total_vm = guest_u64(raw, l->mm_total_vm - lo);
 	t->exec_vm = guest_u64(raw, l->mm_exec_vm - lo);
-	t->ctx_id = guest_u64(raw, l->mm_ctx_id - lo);
+	t->ctx_id = guest_u64(raw, l->mm_ctx_id - lo) ^ (l->mm_has_id ? 0 : t->mm);
 	t->tlb_gen = guest_u64(raw, l->mm_tlb_gen - lo);
 	t->map_count = guest_u32(raw, l->mm_map_count - lo);
 }

@@ -84,6 +84,11 @@ const struct guest_paging *guest_virt_paging(const struct guest_virt *v)
 	return &v->paging;
 }
 
+uint64_t guest_virt_page_size(const struct guest_virt *v)
+{
+	return 1ull << v->paging.half[1].page_shift;
+}
+
 static uint64_t tag_of(const struct guest_virt *v, struct guest_as as, uint64_t va)
 {
 	uint64_t root = va >> 55 & 1 && v->paging.kernel_root ? v->paging.kernel_root : as.root;

@@ -5,7 +5,9 @@
 #ifndef VMPROF_GUEST_WORK_H
 #define VMPROF_GUEST_WORK_H
 
+#include "guest/arm64.h"
 #include "guest/internal.h"
+#include "guest/x86.h"
 
 /* One sample on its way. */
 struct guest_work {
@@ -28,11 +30,23 @@ struct guest_work {
 	uint64_t frames[SAMPLE_MAX_CHAIN];
 	unsigned nr_kernel, nr_user;
 	struct guest_kernel_walk kwalk;
+	struct unwind_regs saved; /* aarch64: user mode's, as the kernel has saved them */
 };
 
 /* ---------- owner.c: whose it is ---------- */
 
-/* The page table of these registers, without PCID and PTI's bit. */
+static inline bool guest_is_arm64(const struct guest *g)
+{
+	return g->cfg.arch == GUEST_ARCH_AARCH64;
+}
+
+/* Offset of user mode's stack pointer in what the kernel has saved of its registers. */
+static inline uint64_t guest_saved_sp(const struct guest *g)
+{
+	return (guest_is_arm64(g) ? (unsigned)ARM64_PT_SP : (unsigned)PT_SP) * 8;
+}
+
+/* The page table of these registers, without PCID or ASID, and PTI's bit. */
 uint64_t guest_root_of(const struct guest *g, const struct guest_regs *regs);
 /* The task that the kernel says is running there. 0, -EFAULT, -ESRCH */
 int guest_find_current(struct guest_work *w);
