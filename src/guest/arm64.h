@@ -33,4 +33,12 @@ int arm64_paging_set(struct guest_paging *p, uint64_t tcr, uint64_t ttbr1);
 /* The top table's address in TTBR0_EL1 or TTBR1_EL1: without ASID, with the bits above 48. */
 uint64_t arm64_root(const struct guest_paging *p, bool kernel_half, uint64_t ttbr);
 
+/*
+ * Finding the kernel without registers: calls @fn for top tables of the kernel's half in RAM that
+ * have a kernel's text, with how they are read and where that text starts, until it returns not 0,
+ * which is returned. Else 0, -ESRCH, or -ETIMEDOUT after 2 s of CPU time.
+ */
+typedef int (*arm64_scan_fn)(void *ctx, const struct guest_paging *p, uint64_t text);
+int arm64_scan(struct guest_mem *mem, arm64_scan_fn fn, void *ctx);
+
 #endif

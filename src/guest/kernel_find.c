@@ -13,6 +13,7 @@
 
 #include "guest/kallsyms.h"
 #include "guest/notes.h"
+#include "guest/arm64.h"
 #include "guest/x86.h"
 #include "util/text.h"
 #include "util/xalloc.h"
@@ -356,16 +357,30 @@ int guest_kernel_find(struct guest_kernel **out, struct guest_mem *mem, struct g
 struct kernel_scan {
 	struct guest_virt *v;
 	struct guest_kernel *found; /* NULL: none yet */
+	struct guest_paging paging; /* with which it was */
 	unsigned tried;
 	struct vmprof_err *err;
 };
 
-static bool read_jiffies(struct guest_kernel *k, uint64_t *jiffies)
+/* Where no symbol has the ticks: the clock of the first CPU's run queue, which goes on with them.
+ */
+static uint64_t clock_address(struct guest_kernel *k)
 {
+	int clock = guest_kernel_member(k, "rq", "clock");
 	bool found;
-	uint64_t va = guest_kernel_sym(k, "jiffies_64", &found);
+	uint64_t va = guest_kernel_sym(k, "jiffies_64", &found), cpu;
 
-	return found && !guest_virt_read(k->v, k->as, va, jiffies, sizeof(*jiffies));
+	if (found)
+		return va;
+	cpu = k->hidden.runqueues ? guest_kernel_percpu(k, 0) : 0;
+	return cpu && clock >= 0 ? cpu + k->hidden.runqueues + (uint64_t)clock : 0;
+}
+
+static bool read_clock(struct guest_kernel *k, uint64_t *clock)
+{
+	uint64_t va = clock_address(k);
+
+	return va && !guest_virt_read(k->v, k->as, va, clock, sizeof(*clock));
 }
 
 static bool ticks(struct guest_kernel *k)
@@ -373,11 +388,11 @@ static bool ticks(struct guest_kernel *k)
 	const struct timespec pause = {.tv_nsec = CLOCK_NS / CLOCK_LOOKS};
 	uint64_t first, now;
 
-	if (!read_jiffies(k, &first))
+	if (!read_clock(k, &first))
 		return false;
 	for (unsigned look = 0; look < CLOCK_LOOKS; look++) {
 		nanosleep(&pause, NULL);
-		if (read_jiffies(k, &now) && now != first)
+		if (read_clock(k, &now) && now != first)
 			return true;
 	}
 	return false;
@@ -391,34 +406,46 @@ static int try_image(void *ctx, struct guest_as as, uint64_t text)
 	int rc;
 
 	guest_virt_flush(s->v, 0);
-	k->arch = &x86_kernel;
+	k->arch = guest_virt_arch(s->v) == GUEST_ARCH_X86_64 ? &x86_kernel : &arm64_kernel;
 	k->v = s->v;
 	k->as = as;
 	rc = load_image(k, text, s->err);
 	if (!rc && (!s->found || !guest_kernel_same(s->found, k)) && ticks(k)) {
 		guest_kernel_free(s->found);
 		s->found = k;
+		s->paging = *guest_virt_paging(s->v);
 		return 1;
 	}
-	if (!rc && !s->found)
+	if (!rc && !s->found) {
 		s->found = k;
-	else
+		s->paging = *guest_virt_paging(s->v);
+	} else {
 		guest_kernel_free(k);
+	}
 	return rc == -ESRCH || rc == -EPERM ? rc : ++s->tried == IMAGES_MAX;
+}
+
+static int try_table(void *ctx, const struct guest_paging *p, uint64_t text)
+{
+	struct kernel_scan *s = ctx;
+
+	guest_virt_set_paging(s->v, p);
+	return try_image(s, (struct guest_as){0}, text);
 }
 
 int guest_kernel_scan(struct guest_kernel **out, struct guest_mem *mem, struct guest_virt *v,
 		      struct vmprof_err *err)
 {
-	struct kernel_scan s = {.v = v, .err = err};
+	struct kernel_scan s = {.v = v, .err = err, .paging = *guest_virt_paging(v)};
 	int rc;
 
-	if (guest_virt_arch(v) != GUEST_ARCH_X86_64)
-		return err_set(err, ENOENT,
-			       "a kernel of this architecture cannot be found without registers");
-
 	err_set(err, ENOENT, "no 64-bit Linux kernel was found in the guest's memory");
-	rc = x86_scan(mem, try_image, &s);
+	if (guest_virt_arch(v) == GUEST_ARCH_X86_64) {
+		rc = x86_scan(mem, try_image, &s);
+	} else {
+		rc = arm64_scan(mem, try_table, &s);
+		guest_virt_set_paging(v, &s.paging); /* one that was found earlier goes on */
+	}
 	if (rc < 0 && rc != -ETIMEDOUT) {
 		guest_kernel_free(s.found);
 		return err_sys(err, rc, "cannot read guest memory");
