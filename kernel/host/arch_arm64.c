@@ -64,6 +64,12 @@ void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
 	sample->flags |= VMP_SAMPLE_PAGE_TABLE;
 }
 
+/* Linux has it in SP_EL0 while it is in the kernel; there a program has its stack pointer. */
+u64 vp_arch_task(struct kvm_vcpu *guest, const struct vmp_sample *sample)
+{
+	return sample->flags & VMP_SAMPLE_KERNEL ? vcpu_gp_regs(guest)->sp : 0;
+}
+
 void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
 {
 	const struct user_pt_regs *gp = vcpu_gp_regs(guest);

@@ -48,6 +48,11 @@ void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
 	sample->flags |= VMP_SAMPLE_PAGE_TABLE;
 }
 
+u64 vp_arch_task(struct kvm_vcpu *guest, const struct vmp_sample *sample)
+{
+	return 0;
+}
+
 /* All general ones are in memory behind an exit; those by which a kernel finds its CPU are not. */
 void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
 {

@@ -153,6 +153,8 @@ bool vp_arch_regs(struct kvm_vcpu *guest, struct pt_regs *regs, struct vmp_sampl
 void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample);
 /* All other registers; as vp_arch_page_table(). */
 void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs);
+/* The running task, if a register has it; else 0. As vp_arch_page_table(). */
+u64 vp_arch_task(struct kvm_vcpu *guest, const struct vmp_sample *sample);
 /*
  * From the guest's virtual address to its physical one, with these bits of the page-table base
  * cleared. 0 or less than 0. Never faults or sleeps; the caller holds kvm->srcu.

@@ -98,7 +98,8 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 	idx = srcu_read_lock(&guest->kvm->srcu);
 	add(&s, sample->sp, vcpu->vm->stack_size);
 	s.root_clear = want->root_clear;
-	if (vcpu->area)
+	sample->task = vp_arch_task(guest, sample);
+	if (!sample->task && vcpu->area && want->current_task)
 		sample->task = word(&s, vcpu->area + want->current_task);
 	if (sample->task)
 		sample->flags |= VMP_SAMPLE_TASK;

@@ -5,6 +5,7 @@
 
 const struct vmprof_backend *const vmprof_backends[] = {
 	&backend_tcg,
+	&backend_kmod,
 	&backend_perf,
 	NULL,
 };

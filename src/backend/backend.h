@@ -16,7 +16,11 @@ struct backend_session; /* one VM being sampled; each backend embeds it as first
 struct backend_config {
 	const struct event *events;
 	unsigned nr_events;
-	bool chains; /* registers will be used for call chains: they must fit together */
+	bool chains;	     /* registers will be used for call chains: they must fit together */
+	uint32_t stack_size; /* bytes of stack to copy with a sample, at most; 0: as the backend
+				likes */
+	bool multiplex;	     /* events that do not fit into the counters may take turns */
+	bool domain;	     /* count also while the host works for the VM */
 };
 
 /* What a backend can do for one VM. */
@@ -25,6 +29,8 @@ struct backend_caps {
 	char why_not[256]; /* sentence when !usable: what is missing, and what to do about it */
 	const char *const *events; /* names it can sample, to be shown; NULL-terminated */
 	bool registers;		   /* samples carry registers: processes and chains */
+	bool peek;		   /* registers can also be read between samples, by peek() */
+	bool domain;		   /* can count while the host works for the VM, too */
 	bool memory;   /* the VM's memory can be read: symbols, and processes by their maps */
 	bool exact_ip; /* false: ip is the start of a translated block */
 };
@@ -104,6 +110,6 @@ struct backend_session {
 /* All backends of this build, best first, NULL-terminated. */
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
-extern const struct vmprof_backend backend_tcg, backend_perf;
+extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf;
 
 #endif

@@ -94,7 +94,7 @@ int kmod_event(const struct event *e, struct vmprof_event *out, struct vmprof_er
 		.config1 = e->config1,
 		.config2 = e->config2,
 		.period = e->rate,
-		.flags = e->freq ? VMPROF_EVENT_FREQ : 0,
+		.flags = e->freq && e->rate ? VMPROF_EVENT_FREQ : 0,
 	};
 	/* A clock ticks in the host: its samples' modes are for their reader to look at. */
 	if (!e->exclude_user || event_is_clock(e))
@@ -113,17 +113,14 @@ static int make_events(const struct kmod_config *cfg, struct vmprof_event *event
 		const struct event *e = &cfg->events[i];
 		int rc = kmod_event(e, &events[i], err);
 
-		if (!rc && e->leader != i)
+		/* All events of a VM count at once, grouped or not, but for this: */
+		if (!rc && e->leader != i && cfg->multiplex)
 			rc = err_set(err, EOPNOTSUPP,
-				     "event '%s': vmprof.ko has no groups; all events of a VM "
-				     "count at once",
+				     "event '%s': vmprof.ko keeps no groups together when events "
+				     "take turns: leave out --multiplex or the braces",
 				     escape_str(name, sizeof(name), e->name));
 		if (rc)
 			return rc;
-		if (cfg->count_only) {
-			events[i].period = 0;
-			events[i].flags &= ~(uint32_t)VMPROF_EVENT_FREQ;
-		}
 	}
 	return 0;
 }

@@ -26,11 +26,10 @@ struct kmod_dev {
 #define KMOD_NO_PLACE UINT32_MAX
 
 struct kmod_config {
-	const struct event *events;
+	const struct event *events; /* rate 0: it is only counted */
 	unsigned nr_events;
-	bool count_only; /* no samples, whatever the events' rates are */
-	bool multiplex;	 /* more events than counters take turns */
-	bool domain;	 /* count also while the host works for the VM */
+	bool multiplex; /* more events than counters take turns */
+	bool domain;	/* count also while the host works for the VM */
 	/* Of samples; ring_size 0: the smallest. */
 	bool registers; /* all general ones */
 	uint32_t ring_size, stack_size, wakeup;

@@ -35,27 +35,9 @@ static struct perf_session *perf_of(struct backend_session *s)
 	return (struct perf_session *)s;
 }
 
-/* ---------- memory that is not known ---------- */
-
-static int none_readv(struct guest_mem *m, struct guest_mem_io *io, int n)
-{
-	for (int i = 0; i < n; i++)
-		io[i].ok = false;
-	return 0;
-}
-
-static bool none_next_range(struct guest_mem *m, uint64_t gpa, uint64_t *start, uint64_t *len)
-{
-	return false;
-}
-
-static const struct guest_mem_ops none_ops = {.readv = none_readv, .next_range = none_next_range};
-
 static struct guest_mem *perf_memory(struct backend_session *base)
 {
-	struct perf_session *s = perf_of(base);
-
-	return s->ram ? vm_ram_mem(s->ram) : &s->none;
+	return backend_ram_mem(&perf_of(base)->ram);
 }
 
 /* A running vCPU's registers are in the CPU and in KVM: they cannot be had. */
@@ -90,7 +72,7 @@ static void perf_close(struct backend_session *base)
 	free(s->waiting);
 	free(s->events);
 	hashmap_free(&s->by_id);
-	vm_ram_close(s->ram);
+	backend_ram_close(&s->ram);
 	if (s->epoll >= 0)
 		close(s->epoll);
 	if (s->pidfd >= 0)
@@ -111,11 +93,10 @@ static void open_memory(struct perf_session *s)
 {
 	struct vmprof_err why;
 
-	s->none.ops = &none_ops;
+	backend_ram_init(&s->ram);
 	if (!samples(s))
 		return;
-	if (vm_ram_open(&s->ram, s->vm, &why)) {
-		s->ram = NULL;
+	if (backend_ram_open(&s->ram, s->vm, &why)) {
 		snprintf(s->note, sizeof(s->note), "addresses only, no symbols and processes: %s",
 			 why.msg);
 		s->stats.note = s->note;

@@ -7,7 +7,7 @@
 
 #include "backend/backend.h"
 #include "backend/perf_ring.h"
-#include "guest/mem.h"
+#include "backend/ram.h"
 #include "util/hashmap.h"
 
 #define PERF_SAMPLE_BYTES 56 /* of a sample's record without a call chain */
@@ -30,8 +30,7 @@ struct perf_waiting {
 struct perf_session {
 	struct backend_session base;
 	const struct vm *vm;
-	struct vm_ram *ram;    /* NULL: not known where it is */
-	struct guest_mem none; /* what is handed out then */
+	struct backend_ram ram;
 	struct event *events;
 	unsigned nr_events;
 	struct perf_source *sources;

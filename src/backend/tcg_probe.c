@@ -82,7 +82,8 @@ void tcg_probe(const struct vm *vm, struct backend_caps *caps)
 	struct vmprof_err err = {0};
 	char name[96], arch[32];
 
-	*caps = (struct backend_caps){.events = event_names, .registers = true, .memory = true};
+	*caps = (struct backend_caps){
+		.events = event_names, .registers = true, .peek = true, .memory = true};
 	escape_str(name, sizeof(name), vm->name);
 	if (vm->accel == VM_ACCEL_UNKNOWN)
 		vm_accel_error(vm, &err);

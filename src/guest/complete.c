@@ -300,10 +300,12 @@ static int from_registers(struct guest *g, const struct raw_sample *raw, struct 
 	w->time = raw->time;
 	w->regs = raw->regs;
 	w->raw = raw;
+	w->general = !(raw->has & RAW_HAS_REGS);
 	w->out = out;
 	out->ip = raw->regs.ip;
 	out->mode = raw->regs.cpl == 3 ? SAMPLE_MODE_GUEST_USER : SAMPLE_MODE_GUEST_KERNEL;
-	rc = guest_need_kernel(g, w->vc, &raw->regs, raw->time);
+	rc = w->general ? guest_need_kernel_in_memory(g, raw->time)
+			: guest_need_kernel(g, w->vc, &raw->regs, raw->time);
 	if (rc)
 		return rc == -ESRCH ? rc : 0;
 	if (g->stats.samples % SWEEP_EVERY == 0 && !g->no_types)
@@ -325,7 +327,7 @@ int guest_complete(struct guest *g, const struct raw_sample *raw, struct sample 
 		take_chain(raw, out);
 	if (raw->has & RAW_HAS_PROCESS)
 		take_process(g, raw, out);
-	else if (raw->has & RAW_HAS_REGS)
+	else if (raw->has & (RAW_HAS_REGS | RAW_HAS_GENERAL))
 		rc = from_registers(g, raw, out);
 	else if (raw->has & RAW_HAS_MODE && sample_mode_is_guest(raw->mode))
 		rc = guest_from_address(g, out);

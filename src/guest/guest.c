@@ -33,6 +33,7 @@ int guest_open(struct guest **out, struct guest_mem *mem, const struct guest_con
 	g->procs = (struct guest_procs){.km = &g->km, .events = &g->events, .dsos = &g->dsos};
 	snprintf(g->why_not, sizeof(g->why_not), "no kernel was looked for yet");
 	g->looks = xcalloc((size_t)cfg->nr_vcpus + 1, sizeof(*g->looks));
+	g->areas = xcalloc((size_t)cfg->nr_vcpus + 1, sizeof(*g->areas));
 	*out = g;
 	return 0;
 }
@@ -66,6 +67,7 @@ void guest_close(struct guest *g)
 	guest_virt_free(g->virt);
 	free(g->vcpu);
 	free(g->looks);
+	free(g->areas);
 	free(g->work);
 	free(g);
 }

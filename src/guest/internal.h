@@ -42,6 +42,7 @@ struct guest {
 	size_t nr_vcpus, cap_vcpus;
 
 	bool task_wanted;		 /* of the kernel that runs now; see guest_wanted() */
+	uint64_t *areas;		 /* of cfg.nr_vcpus, for guest_wanted() */
 	uint64_t retry_at, retry_after;	 /* when to look for a kernel again */
 	uint32_t next_module, next_made; /* ids of the first ones not announced */
 	struct guest_looks *looks;	 /* of cfg.nr_vcpus */

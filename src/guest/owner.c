@@ -23,7 +23,8 @@ static int find_cpu(struct guest_work *w)
 
 	if (vc->percpu && vc->gdt == w->regs.gdt_base)
 		return 0;
-	cpu = guest_kernel_cpu(g->kernel, &w->regs);
+	/* As every monitor starts them; the task must fit the page table or the stack anyway. */
+	cpu = w->general ? (int)w->vcpu : guest_kernel_cpu(g->kernel, &w->regs);
 	vc->percpu = cpu < 0 ? 0 : guest_kernel_percpu(g->kernel, (uint32_t)cpu);
 	if (!vc->percpu)
 		return -EFAULT;
@@ -98,6 +99,8 @@ bool guest_wanted(struct guest *g, struct guest_wanted *wanted)
 	const struct guest_layout *l = &g->km.lay;
 
 	g->task_wanted = g->kernel && !g->no_types;
+	for (uint32_t i = 0; g->task_wanted && i < g->cfg.nr_vcpus; i++)
+		g->areas[i] = guest_kernel_percpu(g->kernel, i);
 	*wanted = (struct guest_wanted){
 		.root_clear = g->info.pti ? X86_PTI_USER_BIT : 0,
 		.current = l->current_task,
@@ -105,6 +108,8 @@ bool guest_wanted(struct guest *g, struct guest_wanted *wanted)
 		.thread_size = l->thread_size,
 		.saved_sp = l->saved_regs + guest_saved_sp(g),
 		.irq_stack = l->irq_stack,
+		.areas = g->areas,
+		.nr_areas = g->cfg.nr_vcpus,
 	};
 	return g->task_wanted;
 }

@@ -67,6 +67,8 @@ enum raw_has {
 	RAW_HAS_CHAIN = 1 << 4,
 	RAW_HAS_HOST_CPU = 1 << 5,
 	RAW_HAS_TASK = 1 << 6, /* task: of the same moment as regs */
+	/* regs without those that tell the kernel and the CPU: gdt, idt and gs bases; x86-64 */
+	RAW_HAS_GENERAL = 1 << 7,
 };
 
 /* Guest memory as it was at the moment of the registers. 8-byte aligned. */

@@ -17,6 +17,7 @@ struct guest_work {
 	uint64_t time;
 	struct guest_regs regs;
 	const struct raw_sample *raw; /* NULL once the registers have been read anew */
+	bool general; /* the registers do not tell the kernel and the CPU, see RAW_HAS_GENERAL */
 	bool user;
 	uint64_t flushes;   /* of the caches of translations, before anything was read */
 	struct guest_as as; /* of the registers, kernel half included */

@@ -34,11 +34,11 @@ static void identify(struct list_row *row, const struct vmprof_backend *b,
 		snprintf(row->why_no_kernel, sizeof(row->why_no_kernel), "%s", err.msg);
 		return;
 	}
-	if (!caps->registers)
+	if (!caps->peek)
 		guest_identify(g, NULL, &err);
 	else
 		snprintf(err.msg, sizeof(err.msg), "no vCPU's registers could be read");
-	for (uint32_t i = 0; caps->registers && i < n && i < VCPUS_TRIED && r; i++)
+	for (uint32_t i = 0; caps->peek && i < n && i < VCPUS_TRIED && r; i++)
 		if (!b->peek(s, i, &regs))
 			r = guest_identify(g, &regs, &err);
 	keep_info(row, g, &err);

@@ -64,7 +64,7 @@ static int identify(struct vmrec *r, struct vmprof_err *err)
 	int rc = -ENOENT;
 
 	err_set(err, ENOENT, "no vCPU's registers could be read");
-	if (!r->cfg.caps.registers)
+	if (!r->cfg.caps.peek)
 		return guest_identify(r->guest, NULL, err);
 	for (uint32_t i = 0; i < r->nr_vcpus && rc && rc != -ESRCH; i++) {
 		rc = peek(r, i, &regs);
