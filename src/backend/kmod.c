@@ -185,9 +185,16 @@ static void note_unknown_threads(struct kmod_session *s)
 	s->stats.note = s->note;
 }
 
+static uint32_t stack_size(const struct backend_config *cfg)
+{
+	if (!cfg->chains || !cfg->stack_size)
+		return cfg->chains ? STACK_DEFAULT : 0;
+	return cfg->stack_size < VMPROF_STACK_MAX ? cfg->stack_size : VMPROF_STACK_MAX;
+}
+
 static int attach(struct kmod_session *s, const struct backend_config *cfg, struct vmprof_err *err)
 {
-	uint32_t stack = cfg->chains ? cfg->stack_size ? cfg->stack_size : STACK_DEFAULT : 0;
+	uint32_t stack = stack_size(cfg);
 	const struct kmod_config config = {
 		.events = s->events,
 		.nr_events = s->nr_events,

@@ -21,11 +21,15 @@ static const char usage[] =
 	"CMD...]\n"
 	"\n"
 	"  -e, --event EVENT        what to sample: cycles (default), cpu-clock, ... with :u or "
-	":k\n"
+	":k;\n"
+	"                           before any --vm: of all VMs, behind one: of that VM\n"
 	"  -F, --freq HZ            samples a second of each vCPU's CPU time (1 to 10000)\n"
 	"  -c, --count PERIOD       one sample every PERIOD events (clocks: ns of CPU time)\n"
 	"  -g                       record call chains\n"
-	"      --call-graph fp|dwarf|no   the same, or none\n"
+	"      --call-graph fp|dwarf[,BYTES]|no   the same, or none\n"
+	"      --multiplex          more events than counters take turns\n"
+	"      --count cpu|domain   count while the guest runs, or also while the host works for "
+	"it\n"
 	"      --vm NAME            a VM by name, UUID or pid; may be repeated\n"
 	"  -a, --all-vms            all VMs of this host\n"
 	"      --host               what the host does for the VMs, too\n"
@@ -37,12 +41,21 @@ static const char usage[] =
 	"  -v, --verbose            more messages\n"
 	"  -- CMD...                record while CMD runs";
 
-enum { OPT_CALL_GRAPH = 256, OPT_VM, OPT_DURATION, OPT_BACKEND, OPT_HOST };
+enum {
+	OPT_CALL_GRAPH = 256,
+	OPT_VM,
+	OPT_DURATION,
+	OPT_BACKEND,
+	OPT_HOST,
+	OPT_MULTIPLEX,
+	OPT_COUNT
+};
 
 static const struct option longopts[] = {
 	{"event", required_argument, NULL, 'e'},
 	{"freq", required_argument, NULL, 'F'},
-	{"count", required_argument, NULL, 'c'},
+	{"count", required_argument, NULL, OPT_COUNT},
+	{"multiplex", no_argument, NULL, OPT_MULTIPLEX},
 	{"call-graph", required_argument, NULL, OPT_CALL_GRAPH},
 	{"vm", required_argument, NULL, OPT_VM},
 	{"all-vms", no_argument, NULL, 'a'},
@@ -98,15 +111,37 @@ static int set_period(struct rate *rate, const char *text, struct vmprof_err *er
 
 static int set_call_graph(struct record_options *o, const char *mode, struct vmprof_err *err)
 {
-	size_t len = strcspn(mode, ","); /* perf's dwarf may have a size of stack dumps */
+	size_t len = strcspn(mode, ","); /* dwarf may have a size of stack dumps */
+	uint64_t size = 0;
 
 	o->chains = strcmp(mode, "no");
-	if (!o->chains || !strcmp(mode, "fp") || (len == 5 && !strncmp(mode, "dwarf", len)))
+	if (!o->chains || !strcmp(mode, "fp") || !strcmp(mode, "dwarf"))
 		return 0;
+	if (len == 5 && !strncmp(mode, "dwarf", len) && !parse_count(mode + len + 1, &size) &&
+	    size && size <= UINT16_MAX) {
+		o->stack_size = (uint32_t)(size + 7) & ~7u;
+		return 0;
+	}
 	return err_set(err, EINVAL,
 		       "--call-graph '%s': chains of VMs are had by frame information and frame "
 		       "pointers ('fp' and 'dwarf' are the same) or not at all ('no')",
 		       mode);
+}
+
+/* perf's long form of -c, and how a VM's events are counted. */
+static int set_count(struct record_options *o, struct rate *rate, const char *text,
+		     struct vmprof_err *err)
+{
+	if (strcmp(text, "cpu") != 0 && strcmp(text, "domain") != 0)
+		return set_period(rate, text, err);
+	o->domain = !strcmp(text, "domain");
+	return 0;
+}
+
+/* Those of the VM that was named last, if one was. */
+static struct event_list *events_of_last(struct record_options *o)
+{
+	return o->nr_vms ? &o->vms[o->nr_vms - 1].events : &o->events;
 }
 
 static int set_realtime(struct record_options *o, const char *text, struct vmprof_err *err)
@@ -135,7 +170,7 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 {
 	switch (c) {
 	case 'e':
-		return event_list_add(&o->events, optarg, err);
+		return event_list_add(events_of_last(o), optarg, err);
 	case 'F':
 		return set_freq(rate, optarg, err);
 	case 'c':
@@ -147,8 +182,13 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 		return set_call_graph(o, optarg, err);
 	case OPT_VM:
 		o->vms = xreallocarray(o->vms, o->nr_vms + 1, sizeof(*o->vms));
-		o->vms[o->nr_vms++] = optarg;
+		o->vms[o->nr_vms++] = (struct record_vm){.name = optarg};
 		return 0;
+	case OPT_MULTIPLEX:
+		o->multiplex = true;
+		return 0;
+	case OPT_COUNT:
+		return set_count(o, rate, optarg, err);
 	case 'a':
 		o->all_vms = true;
 		return 0;
@@ -176,6 +216,13 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	}
 }
 
+static void set_rate(struct event_list *l, const struct rate *rate)
+{
+	if (rate->host)
+		event_list_add_host(l);
+	event_list_set_rate(l, rate->freq, rate->value);
+}
+
 static int parse(struct record_options *o, int argc, char **argv, struct vmprof_err *err)
 {
 	struct rate rate = {.freq = true, .value = DEFAULT_HZ};
@@ -191,6 +238,7 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 	if (optind < argc)
 		o->command = argv + optind;
 	if (!o->events.n) {
+		o->events_default = true;
 		rc = event_list_add(&o->events, "cycles", err);
 		if (rc)
 			return rc;
@@ -199,9 +247,9 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 		return err_set(err, EINVAL, "-o '' is not a file: it has no name");
 	if (!strcmp(o->output, "-") && isatty(STDOUT_FILENO))
 		return err_set(err, EINVAL, "-o -: standard output is a terminal");
-	if (rate.host)
-		event_list_add_host(&o->events);
-	event_list_set_rate(&o->events, rate.freq, rate.value);
+	set_rate(&o->events, &rate);
+	for (unsigned i = 0; i < o->nr_vms; i++)
+		set_rate(&o->vms[i].events, &rate);
 	return 0;
 }
 
@@ -236,6 +284,8 @@ int cmd_record(int argc, char **argv)
 		end_by_signal(result.signal);
 	}
 	event_list_free(&o.events);
+	for (unsigned i = 0; i < o.nr_vms; i++)
+		event_list_free(&o.vms[i].events);
 	free(o.vms);
 	free(whole);
 	return result.status;

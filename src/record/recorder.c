@@ -76,6 +76,9 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 		.caps = t->caps,
 		.events = &t->events,
 		.chains = r->opts->chains,
+		.stack_size = r->opts->stack_size,
+		.multiplex = r->opts->multiplex,
+		.domain = r->opts->domain,
 		.host_modules = t == r->targets.t,
 		.realtime = r->opts->realtime,
 		.store = r->store,
@@ -83,6 +86,8 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 	};
 	int rc = vmrec_open(&t->rec, &cfg, err);
 
+	if (rc && !strncmp(err->msg, t->name, strlen(t->name)))
+		return rc; /* it says whose it is */
 	if (rc)
 		return err_prefix(err, "VM '%s'", t->name);
 	summary_choice(r->opts, t);

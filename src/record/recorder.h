@@ -11,11 +11,21 @@
 #include "events/event.h"
 #include "util/err.h"
 
+/* What one --vm said. */
+struct record_vm {
+	const char *name;
+	struct event_list events; /* its own, with rates */
+};
+
 struct record_options {
 	const char *output;	  /* "-": pipe to standard output */
-	struct event_list events; /* as asked for, with rates */
+	struct event_list events; /* of all VMs, with rates */
+	bool events_default;	  /* for VMs that have none of their own: nobody asked for these */
 	bool chains;
-	const char **vms; /* what --vm said */
+	uint32_t stack_size; /* bytes to copy for them; 0: as the backend likes */
+	bool multiplex;	     /* more events than counters take turns */
+	bool domain;	     /* count also while the host works for a VM */
+	struct record_vm *vms;
 	unsigned nr_vms;
 	bool all_vms;
 	int realtime;	      /* SCHED_FIFO priority of the samplers; 0: none */

@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "record/summary.h"
 
+#include <linux/perf_event.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
 
+#include "kernel/core/sched.h"
 #include "util/text.h"
 
 void record_say(const struct record_options *opts, const char *fmt, ...)
@@ -74,35 +76,55 @@ static uint64_t chains_cut(const uint64_t ends[CHAIN_END_COUNT])
 	return n;
 }
 
-/* What the counters say of events that a user may wonder about: none came, or not all were counted.
+static void say_event(const struct record_options *opts, const struct target *t, unsigned i,
+		      const struct backend_event_stats *st)
+{
+	const struct vmp_count count = {st->count, st->enabled, st->running};
+	const char *name = t->events.events[i].name;
+
+	if (st->enabled && !st->running)
+		record_say(opts,
+			   "vmprof record: WARNING: %s: event '%s' was never on the PMU: other "
+			   "events had all counters that it can use\n",
+			   t->name, name);
+	else if (st->enabled && !st->count && !event_is_clock(&t->events.events[i]))
+		record_say(opts,
+			   "vmprof record: WARNING: %s: event '%s' counted nothing during the "
+			   "whole record\n",
+			   t->name, name);
+	else if (st->running < st->enabled - st->enabled / 100)
+		record_say(opts,
+			   "vmprof record: %s: event '%s' was on the PMU %.1f %% of the time: "
+			   "there are more events than counters; %llu counted, %llu scaled\n",
+			   t->name, name, 100.0 * (double)st->running / (double)st->enabled,
+			   (unsigned long long)st->count, (unsigned long long)vmp_scaled(&count));
+}
+
+/*
+ * What the counters say: of events that a user may wonder about, since none came or not all were
+ * counted, else that all were.
  */
 static void say_events(const struct record_options *opts, const struct target *t)
 {
 	struct backend_event_stats st;
+	bool whole = true, pmu = false;
 
 	for (unsigned i = 0; i < t->events.n; i++) {
-		const char *name = t->events.events[i].name;
-
 		vmrec_event_stats(t->rec, i, &st);
-		if (st.enabled && !st.running)
-			record_say(opts,
-				   "vmprof record: WARNING: %s: event '%s' was never on the PMU: "
-				   "other "
-				   "events had all counters that it can use\n",
-				   t->name, name);
-		else if (st.enabled && !st.count && !event_is_clock(&t->events.events[i]))
-			record_say(
-				opts,
-				"vmprof record: WARNING: %s: event '%s' counted nothing during the "
-				"whole record\n",
-				t->name, name);
-		else if (st.running < st.enabled - st.enabled / 100)
-			record_say(
-				opts,
-				"vmprof record: %s: event '%s' was on the PMU %.1f %% of the time: "
-				"there are more events than counters\n",
-				t->name, name, 100.0 * (double)st.running / (double)st.enabled);
+		whole &= st.enabled && st.running >= st.enabled;
+		pmu |= t->events.events[i].type != PERF_TYPE_SOFTWARE &&
+		       t->events.events[i].type != PERF_TYPE_TRACEPOINT;
+		say_event(opts, t, i, &st);
 	}
+	if (!whole || !pmu)
+		return;
+	record_say(opts, "vmprof record: %s: not multiplexed:", t->name);
+	for (unsigned i = 0; i < t->events.n; i++) {
+		vmrec_event_stats(t->rec, i, &st);
+		record_say(opts, "%s %llu %s", i ? "," : "", (unsigned long long)st.count,
+			   t->events.events[i].name);
+	}
+	record_say(opts, "\n");
 }
 
 /* What is not in the profile, or is there with less than it should have; nothing if all is well. */

@@ -13,14 +13,52 @@
 
 /* ---------- which VMs, by which backend ---------- */
 
-static void add_target(struct targets *ts, struct vm *vm)
+static struct target *add_target(struct targets *ts, struct vm *vm)
 {
-	for (unsigned i = 0; i < ts->n; i++)
-		if (ts->t[i].vm == vm)
-			return;
-	ts->t[ts->n] = (struct target){.vm = vm};
-	escape_str(ts->t[ts->n].name, sizeof(ts->t->name), vm->name);
+	struct target *t = ts->t;
+
+	for (; t < ts->t + ts->n; t++)
+		if (t->vm == vm)
+			return t;
+	*t = (struct target){.vm = vm};
+	escape_str(t->name, sizeof(t->name), vm->name);
 	ts->n++;
+	return t;
+}
+
+static int add_events(struct target *t, const struct event_list *from, struct vmprof_err *err)
+{
+	unsigned first = t->asked.n;
+
+	if (from->n > EVENTS_MAX - first)
+		return err_set(err, EINVAL, "VM '%s': more than %d events", t->name, EVENTS_MAX);
+	for (unsigned i = 0; i < from->n; i++) {
+		struct event *e = &t->asked.events[t->asked.n++];
+
+		*e = from->events[i];
+		e->leader += first;
+	}
+	return 0;
+}
+
+/* What was said for all VMs comes before what was said for one. */
+static int share_events(struct targets *ts, const struct record_options *opts,
+			struct vmprof_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; i < ts->n && !rc; i++) {
+		struct target *t = &ts->t[i];
+		struct event_list own = t->asked;
+
+		if (own.n && opts->events_default)
+			continue;
+		t->asked = (struct event_list){0};
+		rc = add_events(t, &opts->events, err);
+		if (!rc)
+			rc = add_events(t, &own, err);
+	}
+	return rc;
 }
 
 static int choose_vms(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
@@ -32,11 +70,13 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 		return rc;
 	ts->t = xcalloc(ts->vms.n, sizeof(*ts->t));
 	for (unsigned i = 0; i < opts->nr_vms; i++) {
-		struct vm *vm = vm_list_find(&ts->vms, opts->vms[i], err);
+		struct vm *vm = vm_list_find(&ts->vms, opts->vms[i].name, err);
 
 		if (!vm)
 			return -err->code;
-		add_target(ts, vm);
+		rc = add_events(add_target(ts, vm), &opts->vms[i].events, err);
+		if (rc)
+			return rc;
 	}
 	for (size_t i = 0; opts->all_vms && i < ts->vms.n; i++)
 		add_target(ts, ts->vms.vms[i]);
@@ -47,12 +87,15 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 			return -err->code;
 		add_target(ts, vm);
 	}
-	return 0;
+	return share_events(ts, opts, err);
 }
 
-/* The best backend that can profile this VM, or the one that was asked for. */
+/*
+ * The best backend behind @before (NULL: of all) that can profile this VM, or the one that was
+ * asked for.
+ */
 static int choose_backend(const struct record_options *opts, struct target *t,
-			  struct vmprof_err *err)
+			  const struct vmprof_backend *before, struct vmprof_err *err)
 {
 	const char *asked = opts->backend;
 	char why[sizeof(err->msg)] = "";
@@ -62,6 +105,10 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 	for (const struct vmprof_backend *const *b = vmprof_backends; *b; b++) {
 		size_t at = strlen(why);
 
+		if (before) {
+			before = before == *b ? NULL : before;
+			continue;
+		}
 		if (asked && strcmp((*b)->name, asked) != 0)
 			continue;
 		(*b)->probe(t->vm, &t->caps);
@@ -79,6 +126,11 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 static int check_asked(const struct record_options *opts, const struct target *t,
 		       struct vmprof_err *err)
 {
+	if (opts->domain && !t->caps.domain)
+		return err_set(err, ENOTSUP,
+			       "VM '%s': the %s backend counts only while the guest runs: "
+			       "--count domain needs vmprof.ko, see vmprof(4)",
+			       t->name, t->backend->name);
 	if (!opts->chains || t->caps.registers)
 		return 0;
 	return err_set(err, ENOTSUP,
@@ -95,7 +147,7 @@ static int choose_backends(struct targets *ts, const struct record_options *opts
 
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct target *t = &ts->t[i];
-		int rc = choose_backend(opts, t, err);
+		int rc = choose_backend(opts, t, NULL, err);
 
 		rc = rc ? rc : check_asked(opts, t, err);
 		if (rc && !opts->all_vms)
@@ -124,12 +176,31 @@ static uint32_t file_event(struct targets *ts, const struct event *ev)
 	return i;
 }
 
+/*
+ * An event that the best backend has not may be had by the next one; who has named a backend, or
+ * what only the best one can do, does not get another.
+ */
+static int fit_events(const struct record_options *opts, struct target *t, char *fell_back,
+		      size_t size, struct vmprof_err *err)
+{
+	for (;;) {
+		struct vmprof_err no_other;
+		int rc = events_fit(&t->asked, t->backend, t->vm, &t->events, fell_back, size, err);
+
+		if ((rc != -ENOENT && rc != -EOPNOTSUPP) || opts->backend ||
+		    choose_backend(opts, t, t->backend, &no_other) ||
+		    check_asked(opts, t, &no_other))
+			return rc;
+		record_say(opts, "vmprof record: %s: %s; taking the %s backend\n", t->name,
+			   err->msg, t->backend->name);
+	}
+}
+
 static int resolve_events(struct targets *ts, const struct record_options *opts, struct target *t,
 			  struct vmprof_err *err)
 {
 	char fell_back[256];
-	int rc = events_fit(&opts->events, t->backend, t->vm, &t->events, fell_back,
-			    sizeof(fell_back), err);
+	int rc = fit_events(opts, t, fell_back, sizeof(fell_back), err);
 
 	if (rc)
 		return err_prefix(err, "VM '%s'", t->name);

@@ -4,6 +4,7 @@
 #include <json-c/json.h>
 #include <time.h>
 
+#include "util/text.h"
 #include "util/xalloc.h"
 
 static void add_str(struct json_object *o, const char *key, const char *value)
@@ -38,6 +39,7 @@ char *vmjson_vm(const struct vmrec_config *cfg, const char *name, uint32_t nr_vc
 	add_u64(o, "vcpus", nr_vcpus);
 	add_u64(o, "memory", vm->memory);
 	add_str(o, "backend", cfg->backend->name);
+	add_str(o, "count", cfg->domain ? "domain" : "cpu");
 	json_object_object_add(o, "exact_ip", json_object_new_boolean(cfg->caps.exact_ip));
 	add_str(o, "kernel", kernel->known ? kernel->release : NULL);
 	if (kernel->why_not)
@@ -79,7 +81,30 @@ static struct json_object *chain_ends(const uint64_t ends[CHAIN_END_COUNT])
 	return o;
 }
 
-char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st)
+/* Sums by name: what a merge of files adds up. Events that nothing is known of are left out. */
+static struct json_object *event_counts(const struct event_list *events,
+					const struct backend_event_stats *counts)
+{
+	struct json_object *all = json_object_new_object();
+
+	for (unsigned i = 0; i < events->n; i++) {
+		struct json_object *o;
+		char name[256];
+
+		if (!counts[i].enabled)
+			continue;
+		o = json_object_new_object();
+		add_u64(o, "count", counts[i].count);
+		add_u64(o, "enabled", counts[i].enabled);
+		add_u64(o, "running", counts[i].running);
+		json_object_object_add(all, escape_str(name, sizeof(name), events->events[i].name),
+				       o);
+	}
+	return all;
+}
+
+char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st,
+		   const struct event_list *events, const struct backend_event_stats *counts)
 {
 	struct json_object *o = json_object_new_object(), *symbols = json_object_new_object();
 
@@ -102,6 +127,7 @@ char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st)
 	add_u64(symbols, "dynamic", st->symbols.dynamic);
 	add_u64(symbols, "none", st->symbols.none);
 	json_object_object_add(o, "symbols", symbols);
+	json_object_object_add(o, "events", event_counts(events, counts));
 	if (st->ended)
 		add_str(o, "ended", st->ended);
 	return text_and_free(o);

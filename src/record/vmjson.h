@@ -12,6 +12,8 @@ char *vmjson_vm(const struct vmrec_config *cfg, const char *name, uint32_t nr_vc
 		const struct guest_kernel_info *kernel);
 /* @clock stands to CLOCK_MONOTONIC as @b says, which is known. */
 char *vmjson_clock(const struct vm *vm, enum guest_clock clock, const struct guest_clock_bounds *b);
-char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st);
+/* @counts: of each of @events. */
+char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st,
+		   const struct event_list *events, const struct backend_event_stats *counts);
 
 #endif

@@ -80,6 +80,9 @@ int vmrec_open(struct vmrec **out, const struct vmrec_config *cfg, struct vmprof
 		.events = cfg->events->events,
 		.nr_events = cfg->events->n,
 		.chains = cfg->chains,
+		.stack_size = cfg->stack_size,
+		.multiplex = cfg->multiplex,
+		.domain = cfg->domain,
 	};
 	struct vmrec *r = xcalloc(1, sizeof(*r));
 	struct guest_config gcfg = {
@@ -418,11 +421,14 @@ void vmrec_event_stats(struct vmrec *r, unsigned event, struct backend_event_sta
 void vmrec_encode_stats(struct vmrec *r, struct buf *out)
 {
 	struct perfdata_id id = {.id = r->sideband.id, .time = clock_now_ns()};
+	struct backend_event_stats counts[EVENTS_MAX];
 	struct vmrec_stats st;
 	char *json;
 
 	vmrec_get_stats(r, &st);
-	json = vmjson_stats(r->cfg.vm, &st);
+	for (unsigned i = 0; i < r->cfg.events->n; i++)
+		vmrec_event_stats(r, i, &counts[i]);
+	json = vmjson_stats(r->cfg.vm, &st, r->cfg.events, counts);
 	perfdata_encode_private(out, &id, "stats", json);
 	free(json);
 }

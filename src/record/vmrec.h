@@ -20,7 +20,8 @@ struct vmrec_config {
 	const struct vmprof_backend *backend;
 	struct backend_caps caps;	 /* of the backend for this VM */
 	const struct event_list *events; /* resolved for this VM */
-	bool chains;
+	bool chains, multiplex, domain;	 /* as in struct backend_config */
+	uint32_t stack_size;
 	bool host_modules; /* with samples of the host: this VM's records have its modules */
 	int realtime;	   /* priority of the sampling thread, see prompt.h */
 	const char *store; /* directory for symbols, or NULL */
@@ -49,7 +50,7 @@ struct vmrec_stats {
 };
 /* As of the last housekeeping, a fraction of a second ago; exact after vmrec_stop(). */
 void vmrec_get_stats(struct vmrec *r, struct vmrec_stats *st);
-/* After vmrec_stop(): what was counted of one of its events. */
+/* What was counted of one of its events; for good after vmrec_stop(). */
 void vmrec_event_stats(struct vmrec *r, unsigned event, struct backend_event_stats *st);
 /* Appends the stats record (perfdata/format.h). */
 void vmrec_encode_stats(struct vmrec *r, struct buf *out);
