@@ -313,6 +313,7 @@ static struct json_object *json_backends(const struct list_row *r)
 			json_object_array_add(events, json_object_new_string(c->events[e]));
 		json_object_object_add(o, "events", events);
 		add_bool(o, "registers", c->registers);
+		add_bool(o, "domain", c->domain);
 		add_bool(o, "memory", c->memory);
 		add_bool(o, "exact_ip", c->exact_ip);
 		json_object_array_add(a, o);

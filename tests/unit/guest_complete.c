@@ -37,8 +37,11 @@ static int peek(void *ctx, uint32_t vcpu, struct guest_regs *regs)
 static void setup(struct setup *s, bool map, bool pti)
 {
 	const struct fg_options opt = {.pti = pti};
-	struct guest_config cfg = {
-		.arch = GUEST_ARCH_X86_64, .chains = true, .peek = peek, .peek_ctx = s};
+	struct guest_config cfg = {.arch = GUEST_ARCH_X86_64,
+				   .chains = true,
+				   .nr_vcpus = 1,
+				   .peek = peek,
+				   .peek_ctx = s};
 	struct vmprof_err err;
 
 	memset(s, 0, sizeof(*s));
@@ -474,6 +477,36 @@ static void test_given(void)
 	teardown(&s);
 }
 
+/* Of a backend that knows the general registers alone, the CPU is told by the vCPU's number. */
+static void test_general(void)
+{
+	struct guest_wanted wanted;
+	struct raw_sample raw = {.has = RAW_HAS_GENERAL, .time = 2000000000};
+	struct setup s;
+
+	setup(&s, true, false);
+	drain(&s);
+	CHECK(guest_wanted(s.guest, &wanted));
+	CHECK_EQ(wanted.nr_areas, 1);
+	CHECK_EQ(wanted.areas[0], s.g.percpu);
+	raw.regs = s.now = s.t.user;
+	raw.regs.gdt_base = raw.regs.idt_base = 0;
+	raw.regs.gs_base = raw.regs.kernel_gs_base = 0;
+	raw.regs.has_gs = false;
+	guest_complete(s.guest, &raw, &s.out);
+	CHECK_EQ(s.out.pid, FT_PID);
+	CHECK_EQ(s.out.user_end, CHAIN_OUTERMOST);
+	drain(&s);
+	/* A CPU that the guest has not: nobody is known to run there. */
+	raw.vcpu = 77;
+	raw.regs.pgtable += 32 * FG_PAGE;
+	s.now = raw.regs;
+	guest_complete(s.guest, &raw, &s.out);
+	CHECK_EQ(s.out.pid, -1);
+	drain(&s);
+	teardown(&s);
+}
+
 static void test_files(void)
 {
 	uint8_t buf[8192], present[1];
@@ -598,6 +631,7 @@ int main(void)
 	test_other_process();
 	test_torn();
 	test_given();
+	test_general();
 	test_files();
 	test_gone();
 	test_no_kernel();

@@ -143,7 +143,7 @@ int main(void)
 	struct vm vm = {.name = name, .pid = getpid(), .nr_vcpus = 1, .arch = arch};
 	const struct event_list events = {.events = {{.name = "cpu-clock"}}, .n = 1};
 	const struct vmrec_config cfg = {.vm = &vm,
-					 .caps = {.registers = true},
+					 .caps = {.registers = true, .peek = true},
 					 .backend = &backend,
 					 .events = &events,
 					 .chains = true,
