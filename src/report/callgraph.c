@@ -88,7 +88,7 @@ int callgraph_parse(struct callgraph_config *cfg, const char *arg, struct vmprof
 static uint32_t child_of(struct callgraph *g, uint32_t parent, uint32_t frame)
 {
 	bool added;
-	uint32_t id = keyset_add1(&g->index, (uint64_t)parent << 32 | frame, &added) + 1;
+	uint32_t id = trie_child(&g->index, parent, frame, &added);
 
 	if (added) {
 		g->nodes = xgrow(g->nodes, &g->cap, id + 1ull, sizeof(*g->nodes));
@@ -122,8 +122,10 @@ void callgraph_build(struct callgraph *g, const struct hist *h, const struct his
 {
 	struct stack s;
 
-	g->index.width = 1;
-	keyset_clear(&g->index);
+	if (g->nodes)
+		trie_clear(&g->index);
+	else
+		trie_init(&g->index);
 	g->nodes = xgrow(g->nodes, &g->cap, 1, sizeof(*g->nodes));
 	g->nodes[0] = (struct callgraph_node){0};
 	g->n = 1;
@@ -140,7 +142,7 @@ void callgraph_free(struct callgraph *g)
 {
 	free(g->nodes);
 	free(g->frames);
-	keyset_free(&g->index);
+	trie_free(&g->index);
 	*g = (struct callgraph){0};
 }
 

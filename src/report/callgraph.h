@@ -46,7 +46,7 @@ struct callgraph_node {
 struct callgraph {
 	struct callgraph_node *nodes; /* [0] is the root */
 	size_t n, cap;
-	struct keyset index; /* (parent, frame) */
+	struct trie index; /* by frame */
 	uint32_t *frames;
 	size_t frames_cap;
 };

@@ -12,28 +12,36 @@ static uint64_t key_hash(const struct keyset *ks, const uint64_t *key)
 	return ks->width == 1 ? hash_u64(*key) : hash_bytes(key, ks->width * sizeof(*key));
 }
 
-static void insert_slot(struct keyset *ks, uint64_t hash, uint32_t id)
+static uint32_t tag_of(const struct keyset *ks, const uint64_t *key)
 {
-	size_t i = hash & (ks->nr_slots - 1);
+	uint64_t hash = key_hash(ks, key);
+
+	return (uint32_t)(hash ^ hash >> 32);
+}
+
+static void insert_slot(struct keyset *ks, struct keyset_slot slot)
+{
+	size_t i = slot.tag & (ks->nr_slots - 1);
 
 	while (ks->slots[i].id)
 		i = (i + 1) & (ks->nr_slots - 1);
-	ks->slots[i] = (struct keyset_slot){.id = id + 1, .tag = (uint32_t)(hash >> 32)};
+	ks->slots[i] = slot;
 }
 
-static void grow(struct keyset *ks)
+/* No key is looked at for it. */
+static void grow_slots(struct keyset *ks)
 {
-	if ((ks->n + 1ull) * 3 > ks->nr_slots * 2ull) {
-		free(ks->slots);
-		ks->nr_slots = ks->nr_slots ? xsize_mul(ks->nr_slots, 2) : 64;
-		ks->slots = xcalloc(ks->nr_slots, sizeof(*ks->slots));
-		for (uint32_t id = 0; id < ks->n; id++)
-			insert_slot(ks, key_hash(ks, keyset_key(ks, id)), id);
-	}
-	/* ids are 32 bits: more keys than that are more memory than there is */
-	if (ks->n == UINT32_MAX - 1)
-		xsize_mul(SIZE_MAX, 2);
-	ks->keys = xgrow(ks->keys, &ks->cap, ks->n + 1ull, ks->width * sizeof(*ks->keys));
+	struct keyset_slot *old = ks->slots;
+	size_t n = ks->nr_slots;
+
+	if ((ks->nr_used + 1ull) * 3 <= n * 2ull)
+		return;
+	ks->nr_slots = n ? xsize_mul(n, 2) : 64;
+	ks->slots = xcalloc(ks->nr_slots, sizeof(*ks->slots));
+	for (size_t i = 0; i < n; i++)
+		if (old[i].id)
+			insert_slot(ks, old[i]);
+	free(old);
 }
 
 static bool same_key(const struct keyset *ks, uint32_t id, const uint64_t *key)
@@ -46,26 +54,37 @@ static bool same_key(const struct keyset *ks, uint32_t id, const uint64_t *key)
 	return true;
 }
 
+uint32_t keyset_append(struct keyset *ks, const uint64_t *key)
+{
+	/* ids are 32 bits: more keys than that are more memory than there is */
+	if (ks->n == UINT32_MAX - 1)
+		xsize_mul(SIZE_MAX, 2);
+	ks->keys = xgrow(ks->keys, &ks->cap, ks->n + 1ull, ks->width * sizeof(*ks->keys));
+	memcpy(ks->keys + (size_t)ks->n * ks->width, key, ks->width * sizeof(*key));
+	return ks->n++;
+}
+
 uint32_t keyset_add(struct keyset *ks, const uint64_t *key, bool *added)
 {
-	uint64_t hash = key_hash(ks, key);
+	uint32_t tag = tag_of(ks, key), id;
 
 	if (added)
 		*added = false;
-	for (size_t i = hash; ks->nr_slots; i++) {
+	for (size_t i = tag; ks->nr_slots; i++) {
 		const struct keyset_slot *s = &ks->slots[i & (ks->nr_slots - 1)];
 
 		if (!s->id)
 			break;
-		if (s->tag == (uint32_t)(hash >> 32) && same_key(ks, s->id - 1, key))
+		if (s->tag == tag && same_key(ks, s->id - 1, key))
 			return s->id - 1;
 	}
-	grow(ks);
-	memcpy(ks->keys + (size_t)ks->n * ks->width, key, ks->width * sizeof(*key));
-	insert_slot(ks, hash, ks->n);
+	grow_slots(ks);
+	id = keyset_append(ks, key);
+	insert_slot(ks, (struct keyset_slot){.id = id + 1, .tag = tag});
+	ks->nr_used++;
 	if (added)
 		*added = true;
-	return ks->n++;
+	return id;
 }
 
 uint32_t keyset_add1(struct keyset *ks, uint64_t key, bool *added)
@@ -77,9 +96,9 @@ void keyset_clear(struct keyset *ks)
 {
 	if (ks->nr_slots > 4096 && ks->n < ks->nr_slots / 16)
 		keyset_free(ks);
-	else if (ks->slots)
+	else if (ks->nr_used)
 		memset(ks->slots, 0, ks->nr_slots * sizeof(*ks->slots));
-	ks->n = 0;
+	ks->n = ks->nr_used = 0;
 }
 
 void keyset_free(struct keyset *ks)

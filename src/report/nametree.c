@@ -6,14 +6,21 @@
 
 #include "util/xalloc.h"
 
+/* What a node of the profile's came to below a command: one node, not its chain, is looked up. */
+struct met {
+	uint32_t command, node;
+};
+
 struct builder {
 	struct nametree *t;
 	struct profile *p;
-	struct keyset index; /* parent and kind, text */
+	struct keyset labels; /* text, kind */
+	struct trie names;    /* by label; its nodes are the tree's */
 	size_t cap;
-	const char **frame_texts; /* by frame, made when first met */
-	uint32_t *frames;
-	size_t frames_cap;
+	uint32_t *frame_labels; /* by frame, + 1; made when first met */
+	struct met *met;	/* by node of the profile; command 0: nothing */
+	uint32_t *path;
+	size_t path_cap;
 	bool short_unknown;
 };
 
@@ -36,88 +43,120 @@ static const char *without_semicolon(struct profile *p, const char *text)
 	return clean;
 }
 
-static const char *frame_text(struct builder *b, uint32_t frame)
+static uint32_t label(struct builder *b, const char *text, enum name_kind kind)
 {
-	if (!b->frame_texts[frame])
-		b->frame_texts[frame] = without_semicolon(b->p, profile_frame_text(b->p, frame));
-	return b->frame_texts[frame];
+	uint64_t key[2] = {(uintptr_t)without_semicolon(b->p, text), kind};
+
+	return keyset_add(&b->labels, key, NULL);
 }
 
-static uint32_t child_of(struct builder *b, uint32_t parent, const char *text, enum name_kind kind)
+static uint32_t frame_label(struct builder *b, uint32_t frame)
 {
-	uint64_t key[2] = {(uint64_t)parent << 8 | kind, (uintptr_t)text};
+	if (!b->frame_labels[frame])
+		b->frame_labels[frame] = label(b, profile_frame_text(b->p, frame),
+					       (enum name_kind)b->p->frames[frame].kind) +
+					 1;
+	return b->frame_labels[frame] - 1;
+}
+
+static uint32_t step(struct builder *b, uint32_t node, uint32_t label)
+{
 	struct nametree *t = b->t;
 	bool added;
-	uint32_t id = keyset_add(&b->index, key, &added) + 1;
+	uint32_t id = trie_child(&b->names, node, label, &added);
 
 	if (added) {
+		const uint64_t *l = keyset_key(&b->labels, label);
+
 		t->nodes = xgrow(t->nodes, &b->cap, id + 1ull, sizeof(*t->nodes));
 		t->nodes[id] = (struct name_node){
-			.text = text,
-			.kind = kind,
-			.sibling = t->nodes[parent].child,
+			.text = (const char *)(uintptr_t)l[0],
+			.kind = (enum name_kind)l[1],
 		};
-		t->nodes[parent].child = id;
 		t->n = id + 1;
 	}
 	return id;
 }
 
-static uint32_t step(struct builder *b, const struct stack *s, uint32_t node, const char *text,
-		     enum name_kind kind)
+/* Walking through code without frame pointers gives long runs of nothing. */
+static bool is_run(struct builder *b, uint32_t node)
 {
-	node = child_of(b, node, text, kind);
-	b->t->nodes[node].period += s->period;
-	b->t->nodes[node].samples += s->samples;
-	return node;
+	uint32_t caller = profile_caller(b->p, node);
+
+	if (!b->short_unknown || caller == PROFILE_NO_CHAIN)
+		return false;
+	caller = profile_node_frame(b->p, caller);
+	return !b->p->frames[caller].sym &&
+	       frame_label(b, caller) == frame_label(b, profile_node_frame(b->p, node));
 }
 
-/* Walking through code without frame pointers gives long runs of nothing. */
-static size_t shorten_unknown(struct builder *b, size_t n)
+/* The names of a chain below those of who ran. */
+static uint32_t chain_names(struct builder *b, uint32_t command, uint32_t node)
 {
-	size_t kept = 0;
+	uint32_t name;
+	size_t n = 0;
 
-	for (size_t i = 0; i < n; i++) {
-		uint32_t frame = b->frames[i];
-
-		if (kept && !b->p->frames[frame].sym &&
-		    frame_text(b, frame) == frame_text(b, b->frames[kept - 1]))
-			continue;
-		b->frames[kept++] = frame;
+	for (; node != PROFILE_NO_CHAIN && b->met[node].command != command;
+	     node = profile_caller(b->p, node)) {
+		b->path = xgrow(b->path, &b->path_cap, n + 1, sizeof(*b->path));
+		b->path[n++] = node;
 	}
-	return kept;
+	name = node == PROFILE_NO_CHAIN ? command : b->met[node].node;
+	while (n--) {
+		node = b->path[n];
+		if (!is_run(b, node))
+			name = step(b, name, frame_label(b, profile_node_frame(b->p, node)));
+		b->met[node] = (struct met){command, name};
+	}
+	return name;
 }
 
 static void add_stack(struct builder *b, const struct stack *s)
 {
 	struct profile *p = b->p;
 	const struct context *ctx = &p->contexts[s->context];
-	size_t n = profile_chain(p, s->node, &b->frames, &b->frames_cap);
-	uint32_t node = 0, depth;
+	struct name_node *end;
+	uint32_t node = 0;
 
-	if (!n) {
-		b->frames = xgrow(b->frames, &b->frames_cap, 1, sizeof(*b->frames));
-		b->frames[n++] = s->leaf;
-	}
-	if (b->short_unknown)
-		n = shorten_unknown(b, n);
-	depth = (uint32_t)n + 1 + p->has_guests;
-	if (depth > b->t->depth)
-		b->t->depth = depth;
-	b->t->nodes[0].period += s->period;
-	b->t->nodes[0].samples += s->samples;
-	if (p->has_guests) {
-		const char *vm =
-			machine_is_host(ctx->machine) ? "host" : profile_vm_name(p, ctx->machine);
+	if (p->has_guests)
+		node = step(b, 0,
+			    label(b,
+				  machine_is_host(ctx->machine) ? "host"
+								: profile_vm_name(p, ctx->machine),
+				  NAME_VM));
+	node = step(b, node, label(b, profile_text(p, ctx->comm), NAME_COMM));
+	node = s->node == PROFILE_NO_CHAIN ? step(b, node, frame_label(b, s->leaf))
+					   : chain_names(b, node, s->node);
+	end = &b->t->nodes[node];
+	end->own_period += s->period;
+	end->own_samples += s->samples;
+}
 
-		node = step(b, s, node, without_semicolon(p, vm), NAME_VM);
+/* Sums, children and depth. Parents were made before their children. */
+static void finish(struct builder *b)
+{
+	struct nametree *t = b->t;
+	uint32_t *depths = xcalloc(t->n, sizeof(*depths));
+
+	for (uint32_t i = t->n; i--;) {
+		struct name_node *n = &t->nodes[i], *parent;
+
+		n->period += n->own_period;
+		n->samples += n->own_samples;
+		if (!i)
+			break;
+		parent = &t->nodes[trie_parent(&b->names, i)];
+		parent->period += n->period;
+		parent->samples += n->samples;
+		n->sibling = parent->child;
+		parent->child = i;
 	}
-	node = step(b, s, node, without_semicolon(p, profile_text(p, ctx->comm)), NAME_COMM);
-	while (n--)
-		node = step(b, s, node, frame_text(b, b->frames[n]),
-			    (enum name_kind)p->frames[b->frames[n]].kind);
-	b->t->nodes[node].own_period += s->period;
-	b->t->nodes[node].own_samples += s->samples;
+	for (uint32_t i = 1; i < t->n; i++) {
+		depths[i] = depths[trie_parent(&b->names, i)] + 1;
+		if (depths[i] > t->depth)
+			t->depth = depths[i];
+	}
+	free(depths);
 }
 
 static int by_name(const void *a, const void *b, void *ctx)
@@ -150,7 +189,7 @@ static void sort_children(struct nametree *t, uint32_t node, uint32_t **ids, siz
 void nametree_build(struct nametree *t, struct report *r, uint32_t event, bool short_unknown)
 {
 	struct profile *p = r->profile;
-	struct builder b = {.t = t, .p = p, .index.width = 2, .short_unknown = short_unknown};
+	struct builder b = {.t = t, .p = p, .labels.width = 2, .short_unknown = short_unknown};
 	uint32_t *ids = NULL;
 	size_t ids_cap = 0;
 	struct stack s;
@@ -158,18 +197,23 @@ void nametree_build(struct nametree *t, struct report *r, uint32_t event, bool s
 	*t = (struct nametree){.n = 1};
 	t->nodes = xgrow(NULL, &b.cap, 1, sizeof(*t->nodes));
 	t->nodes[0] = (struct name_node){.text = "all", .kind = NAME_ROOT};
-	b.frame_texts = xcalloc(p->frame_keys.n, sizeof(*b.frame_texts));
+	trie_init(&b.names);
+	b.frame_labels = xcalloc(p->frame_keys.n, sizeof(*b.frame_labels));
+	b.met = xcalloc(trie_size(&p->nodes), sizeof(*b.met));
 	for (uint32_t i = 0; i < profile_nr_stacks(p); i++) {
 		profile_stack(p, i, &s);
 		if (s.event == event && filter_stack(&r->opt.filter, p, &s))
 			add_stack(&b, &s);
 	}
+	finish(&b);
 	for (uint32_t i = 0; i < t->n; i++)
 		sort_children(t, i, &ids, &ids_cap);
 	free(ids);
-	free(b.frames);
-	free(b.frame_texts);
-	keyset_free(&b.index);
+	free(b.path);
+	free(b.frame_labels);
+	free(b.met);
+	trie_free(&b.names);
+	keyset_free(&b.labels);
 }
 
 void nametree_free(struct nametree *t)

@@ -21,20 +21,17 @@ void profile_init(struct profile *p, struct session *session, unsigned needs)
 		.texts = strtab_new(),
 		.frame_keys.width = needs & BY_SOURCE ? 4 : 2,
 		.context_keys.width = CONTEXT_WORDS,
-		.node_keys.width = 1,
 		.stack_keys.width = 2,
 		.vcpu_keys.width = 1,
 		.branch_keys.width = 2,
 	};
-	keyset_add1(&p->node_keys, UINT64_MAX, NULL); /* PROFILE_NO_CHAIN */
-	p->last_callee = xgrow(NULL, &p->last_callee_cap, 1, sizeof(*p->last_callee));
-	p->last_callee[0] = 0;
+	trie_init(&p->nodes); /* the root is PROFILE_NO_CHAIN */
 }
 
 void profile_free(struct profile *p)
 {
-	struct keyset *sets[] = {&p->frame_keys, &p->context_keys, &p->node_keys,
-				 &p->stack_keys, &p->vcpu_keys,	   &p->branch_keys};
+	struct keyset *sets[] = {&p->frame_keys, &p->context_keys, &p->stack_keys, &p->vcpu_keys,
+				 &p->branch_keys};
 
 	for (size_t i = 0; i < sizeof(sets) / sizeof(*sets); i++)
 		keyset_free(sets[i]);
@@ -42,7 +39,9 @@ void profile_free(struct profile *p)
 	free(p->frames);
 	free(p->contexts);
 	free(p->weights);
-	free(p->last_callee);
+	for (int i = 0; i < 2; i++)
+		free(p->first_stacks[i].ids);
+	trie_free(&p->nodes);
 	free(p->dso_texts[0]);
 	free(p->dso_texts[1]);
 	strtab_free(p->texts);
@@ -148,20 +147,7 @@ uint32_t profile_frame(struct profile *p, const struct location *loc)
 
 uint32_t profile_call(struct profile *p, uint32_t node, uint32_t frame)
 {
-	uint64_t key = (uint64_t)node << 32 | frame;
-	uint32_t callee = p->last_callee[node];
-	bool added;
-
-	/* nodes of one chain were made one after the other: this is near, the hash table is not */
-	if (p->node_keys.keys[callee] == key)
-		return callee;
-	callee = keyset_add1(&p->node_keys, key, &added);
-	p->last_callee =
-		xgrow(p->last_callee, &p->last_callee_cap, callee + 1ull, sizeof(*p->last_callee));
-	if (added)
-		p->last_callee[callee] = PROFILE_NO_CHAIN;
-	p->last_callee[node] = callee;
-	return callee;
+	return trie_child(&p->nodes, node, frame, NULL);
 }
 
 /* Packed: cycles 16 bits, then the flags. */
@@ -221,13 +207,41 @@ uint32_t profile_context(struct profile *p, const struct context *ctx)
 	return id;
 }
 
+/*
+ * As trie_child() finds a child: chains are mostly those of one context, addresses without a chain
+ * too.
+ */
+static uint32_t stack_id(struct profile *p, const struct stack *s, const uint64_t key[2],
+			 bool *added)
+{
+	struct first_stacks *f = &p->first_stacks[s->node != PROFILE_NO_CHAIN];
+	uint32_t at = s->node != PROFILE_NO_CHAIN ? s->node : s->leaf, id;
+	const uint64_t *first;
+
+	if (at >= f->n) {
+		f->ids = xgrow(f->ids, &f->cap, at + 1ull, sizeof(*f->ids));
+		memset(f->ids + f->n, 0, (at + 1ull - f->n) * sizeof(*f->ids));
+		f->n = at + 1ull;
+	}
+	*added = !f->ids[at];
+	if (*added) {
+		id = keyset_append(&p->stack_keys, key);
+		f->ids[at] = id + 1;
+		return id;
+	}
+	first = keyset_key(&p->stack_keys, f->ids[at] - 1);
+	if (first[0] == key[0] && first[1] == key[1])
+		return f->ids[at] - 1;
+	return keyset_add(&p->stack_keys, key, added);
+}
+
 /* Packed: event 24 bits, cpumode 8, context 32; leaf, node. */
 uint32_t profile_add(struct profile *p, const struct stack *s)
 {
 	uint64_t key[2] = {(uint64_t)s->event << 40 | (uint64_t)s->cpumode << 32 | s->context,
 			   (uint64_t)s->leaf << 32 | s->node};
 	bool added;
-	uint32_t id = keyset_add(&p->stack_keys, key, &added);
+	uint32_t id = stack_id(p, s, key, &added);
 
 	if (added) {
 		p->weights = xgrow(p->weights, &p->weights_cap, id + 1ull, sizeof(*p->weights));

@@ -11,6 +11,7 @@
 #define VMPROF_REPORT_PROFILE_H
 
 #include "report/keyset.h"
+#include "report/trie.h"
 #include "symbolize/machine.h"
 #include "util/hashmap.h"
 
@@ -116,12 +117,17 @@ struct profile {
 	struct profile_event *events;
 	size_t nr_events;
 
-	struct keyset frame_keys, context_keys, node_keys, stack_keys, vcpu_keys, branch_keys;
+	struct keyset frame_keys, context_keys, stack_keys, vcpu_keys, branch_keys;
+	struct trie nodes; /* of call chains, by frame */
 	struct frame *frames;
 	struct context *contexts;
 	struct stack_weight *weights; /* of stacks */
-	uint32_t *last_callee;	      /* of nodes: what was found last, mostly what is found next */
-	size_t frames_cap, contexts_cap, weights_cap, last_callee_cap;
+	/* by node, or by leaf where there is none: the first stack + 1, which no table has */
+	struct first_stacks {
+		uint32_t *ids;
+		size_t n, cap;
+	} first_stacks[2];
+	size_t frames_cap, contexts_cap, weights_cap;
 	const char **dso_texts[2]; /* short and long names by dso->index */
 	size_t nr_dso_texts[2];
 	bool branches;	 /* what counts is not samples but the branches that they have; set first */
@@ -154,12 +160,12 @@ uint32_t profile_add(struct profile *p, const struct stack *s);
 
 static inline uint32_t profile_caller(const struct profile *p, uint32_t node)
 {
-	return (uint32_t)(p->node_keys.keys[node] >> 32);
+	return trie_parent(&p->nodes, node);
 }
 
 static inline uint32_t profile_node_frame(const struct profile *p, uint32_t node)
 {
-	return (uint32_t)p->node_keys.keys[node];
+	return trie_label(&p->nodes, node);
 }
 
 static inline uint32_t profile_nr_stacks(const struct profile *p)

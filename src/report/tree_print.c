@@ -282,7 +282,7 @@ static void print_path(const struct tree_print *p, uint32_t node, const char *be
 	uint32_t path[64], n = 0;
 
 	/* deep ones in pieces: the callers' piece first */
-	for (; node && n < 64; node = (uint32_t)(p->g->index.keys[node - 1] >> 32))
+	for (; node && n < 64; node = trie_parent(&p->g->index, node))
 		path[n++] = node;
 	if (node) {
 		print_path(p, node, before, between);
