@@ -50,19 +50,6 @@ VALUE_FUNCTION(guest_us, w->mode_period[PERF_RECORD_MISC_GUEST_USER])
 VALUE_FUNCTION(children, w->children_period)
 VALUE_FUNCTION(samples, w->samples)
 
-/* Of equal weight in one thread, the caller stands above the function that it calls. */
-static int children_sort(const struct hist *h, const struct hist_entry *x,
-			 const struct hist_entry *y)
-{
-	int cmp = column_by_number(hist_weights(h, y, 0)->children_period,
-				   hist_weights(h, x, 0)->children_period);
-
-	if (cmp || !h->cfg.children || !h->cfg.chains || x->thread != y->thread)
-		return cmp;
-	cmp = column_by_number(x->max_depth, y->max_depth);
-	return h->cfg.caller_order ? -cmp : cmp;
-}
-
 /* Context */
 
 static const char *comm_text(const struct hist *h, const struct hist_entry *e)
@@ -73,13 +60,6 @@ static const char *comm_text(const struct hist *h, const struct hist_entry *e)
 static uint64_t comm_id(const struct hist *h, const struct context *ctx)
 {
 	return (uintptr_t)ctx->comm;
-}
-
-static int comm_sort(const struct hist *h, const struct hist_entry *x, const struct hist_entry *y)
-{
-	const char *a = hist_context_of(h, x)->comm, *b = hist_context_of(h, y)->comm;
-
-	return a == b ? 0 : strcmp(a, b);
 }
 
 /* perf has the width of what the thread is called at the end, also for its earlier names. */
@@ -268,16 +248,6 @@ static void cgroup_print(const struct hist *h, const struct hist_entry *e, unsig
 
 /* Location */
 
-static int dso_sort(const struct hist *h, const struct hist_entry *x, const struct hist_entry *y)
-{
-	const struct dso *a = hist_frame_of(h, x)->dso, *b = hist_frame_of(h, y)->dso;
-
-	if (!a || !b || a == b)
-		return !a - !b;
-	return h->cfg.long_names ? strcmp(a->long_name, b->long_name)
-				 : strcmp(a->short_name, b->short_name);
-}
-
 static unsigned dso_width(const struct hist *h, const struct hist_entry *e)
 {
 	const struct frame *f = hist_frame_of(h, e);
@@ -291,30 +261,6 @@ static void dso_print(const struct hist *h, const struct hist_entry *e, unsigned
 		      struct buf *b)
 {
 	column_text(b, hist_dso_name(h, e), width);
-}
-
-static int symbol_order(const struct hist *h, const struct hist_entry *x,
-			const struct hist_entry *y)
-{
-	const struct symbol *a = hist_frame_of(h, x)->sym, *b = hist_frame_of(h, y)->sym;
-	int cmp = 0;
-
-	if (!a && !b)
-		return column_by_address(x->addr, y->addr);
-	if (!(h->layout->parts[LOCATION_OWN] & LOCATION_DSO))
-		cmp = dso_sort(h, x, y);
-	if (cmp || !a || !b)
-		return cmp ? cmp : !a - !b;
-	cmp = column_by_address(a->start, b->start);
-	return cmp ? cmp : column_by_address(a->end, b->end);
-}
-
-static int symbol_sort(const struct hist *h, const struct hist_entry *x, const struct hist_entry *y)
-{
-	const char *a = profile_frame_name(h->profile, x->frame);
-	const char *b = profile_frame_name(h->profile, y->frame);
-
-	return a && b ? strcmp(a, b) : !a - !b;
 }
 
 static unsigned symbol_width(const struct hist *h, const struct hist_entry *e)
@@ -347,22 +293,18 @@ const struct column columns[COLUMN_COUNT] = {
 			 .header = "Command",
 			 .kind = COLUMN_CONTEXT,
 			 .context_id = comm_id,
-			 .sort = comm_sort,
 			 .width = comm_width,
 			 .print = comm_print},
 	[COLUMN_DSO] = {.key = "dso",
 			.header = "Shared Object",
 			.kind = COLUMN_LOCATION,
 			.part = LOCATION_DSO,
-			.sort = dso_sort,
 			.width = dso_width,
 			.print = dso_print},
 	[COLUMN_SYMBOL] = {.key = "symbol",
 			   .header = "Symbol",
 			   .kind = COLUMN_LOCATION,
 			   .part = LOCATION_SYMBOL,
-			   .sort = symbol_sort,
-			   .order = symbol_order,
 			   .width = symbol_width,
 			   .print = symbol_print},
 	[COLUMN_CPU] = {.key = "cpu",
@@ -573,7 +515,6 @@ const struct column columns[COLUMN_COUNT] = {
 				      .number = true},
 	[COLUMN_CHILDREN] = {.key = "overhead_children",
 			     .header = "Children",
-			     .sort = children_sort,
 			     .value = children_value,
 			     .percent = true,
 			     .fixed_width = 8,

@@ -18,9 +18,19 @@ struct hist_frame {
 	bool filter_known, wanted;
 };
 
+/*
+ * The entry that a node of a chain counted for, so that one node and not all that tells entries
+ * apart is looked at for each frame of each chain.
+ */
+struct hist_node {
+	uint32_t who; /* who_id() + 1; 0: nothing yet */
+	uint32_t entry;
+};
+
 /* One entry that a stack counts for. */
 struct part {
 	uint32_t stack, depth;
+	uint32_t node;	 /* of the chain; if not own */
 	uint32_t member; /* of the group: 0 the first event */
 	uint32_t context, frame, branch;
 	const struct thread *thread;
@@ -155,10 +165,15 @@ static uint32_t place_id(struct hist *h, const struct part *part)
 				    : frame_id(h, part->frame, part->own);
 }
 
-static struct hist_entry *entry_of(struct hist *h, const struct part *part)
+/* Context, and whether the filter wants it: 31 bits of a key's upper half. */
+static uint32_t who_id(const struct hist *h, const struct part *part)
 {
-	uint64_t key = (uint64_t)h->contexts[part->context].id << 32 | place_id(h, part) |
-		       (uint64_t)!part->wanted << 63;
+	return h->contexts[part->context].id | (uint32_t)!part->wanted << 31;
+}
+
+static uint32_t find_entry(struct hist *h, const struct part *part)
+{
+	uint64_t key = (uint64_t)who_id(h, part) << 32 | place_id(h, part);
 	bool added;
 	uint32_t id = keyset_add1(&h->entry_ids, key, &added);
 
@@ -168,7 +183,10 @@ static struct hist_entry *entry_of(struct hist *h, const struct part *part)
 		h->entries = xgrow(h->entries, &h->entries_cap, id + 1ull, sizeof(*h->entries));
 		h->weights =
 			xgrow(h->weights, &h->weights_cap, (id + 1ull) * n, sizeof(*h->weights));
+		h->last_stacks = xgrow(h->last_stacks, &h->last_stacks_cap, id + 1ull,
+				       sizeof(*h->last_stacks));
 		memset(h->weights + id * n, 0, n * sizeof(*h->weights));
+		h->last_stacks[id] = 0;
 		h->entries[id] = (struct hist_entry){
 			.context = part->context,
 			.thread = part->thread,
@@ -180,26 +198,41 @@ static struct hist_entry *entry_of(struct hist *h, const struct part *part)
 		};
 		h->nr_entries = id + 1;
 	}
-	return &h->entries[id];
+	return id;
+}
+
+static uint32_t entry_of(struct hist *h, const struct part *part)
+{
+	struct hist_node *n;
+	uint32_t who;
+
+	if (part->own)
+		return find_entry(h, part);
+	n = &h->nodes[part->node];
+	who = who_id(h, part) + 1;
+	if (n->who != who)
+		*n = (struct hist_node){who, find_entry(h, part)};
+	return n->entry;
 }
 
 static void give(struct hist *h, const struct part *part, part_fn *fn)
 {
-	struct hist_entry *e = entry_of(h, part);
+	uint32_t id = entry_of(h, part);
 
-	if (e->last_stack == part->stack + 1)
+	if (h->last_stacks[id] == part->stack + 1)
 		return;
-	e->last_stack = part->stack + 1;
-	fn(h, e, part);
+	h->last_stacks[id] = part->stack + 1;
+	fn(h, &h->entries[id], part);
 }
 
-static size_t order_chain(const struct hist *h, uint32_t *frames, size_t n)
+/* @chain: frames or nodes, innermost first. */
+static size_t order_chain(const struct hist *h, uint32_t *chain, size_t n)
 {
 	for (size_t i = 0; h->cfg.caller_order && i < n / 2; i++) {
-		uint32_t f = frames[i];
+		uint32_t f = chain[i];
 
-		frames[i] = frames[n - 1 - i];
-		frames[n - 1 - i] = f;
+		chain[i] = chain[n - 1 - i];
+		chain[n - 1 - i] = f;
 	}
 	return n < h->cfg.max_stack ? n : h->cfg.max_stack;
 }
@@ -231,10 +264,21 @@ static bool wanted(struct hist *h, const struct stack *s)
 }
 
 struct walk {
-	uint32_t *frames;
+	uint32_t *nodes;
 	size_t cap;
 	part_fn *fn;
 };
+
+static size_t chain_nodes(const struct hist *h, struct walk *w, uint32_t node)
+{
+	size_t n = 0;
+
+	for (; node != PROFILE_NO_CHAIN; node = profile_caller(h->profile, node)) {
+		w->nodes = xgrow(w->nodes, &w->cap, n + 1, sizeof(*w->nodes));
+		w->nodes[n++] = node;
+	}
+	return order_chain(h, w->nodes, n);
+}
 
 /*
  * The entry of the sample itself gets the whole chain; with children every frame's entry gets the
@@ -264,17 +308,18 @@ static void walk_stack(struct hist *h, struct walk *w, uint32_t i, const struct 
 		part.branch = s->node;
 		part.addr = leaf->ip;
 	} else if (h->cfg.children || h->cfg.chains) {
-		n = profile_chain(h->profile, s->node, &w->frames, &w->cap);
-		n = order_chain(h, w->frames, n);
+		n = chain_nodes(h, w, s->node);
 	}
 	part.chain_len = (uint32_t)n;
 	give(h, &part, w->fn);
 	part.own = false;
 	for (size_t d = 0; h->cfg.children && d < n; d++) {
-		const struct frame *f = &h->profile->frames[w->frames[d]];
+		const struct frame *f;
 
 		part.depth = (uint32_t)d;
-		part.frame = w->frames[d];
+		part.node = w->nodes[d];
+		part.frame = profile_node_frame(h->profile, part.node);
+		f = &h->profile->frames[part.frame];
 		part.addr = f->ip;
 		part.chain_len = (uint32_t)(n - d);
 		if (f->dso)
@@ -290,13 +335,13 @@ static void walk(struct hist *h, uint32_t member, part_fn *fn)
 	struct stack s;
 
 	for (uint32_t i = 0; i < h->nr_entries; i++)
-		h->entries[i].last_stack = 0;
+		h->last_stacks[i] = 0;
 	for (uint32_t i = 0; i < profile_nr_stacks(h->profile); i++) {
 		profile_stack(h->profile, i, &s);
 		if (in_view(h, &s) && s.event - h->cfg.event == member)
 			walk_stack(h, &w, i, &s);
 	}
-	free(w.frames);
+	free(w.nodes);
 }
 
 static void count(struct hist *h, struct hist_entry *e, const struct part *part)
@@ -349,6 +394,7 @@ void hist_build(struct hist *h, struct profile *p, const struct layout *l,
 		.entry_ids.width = 1,
 		.contexts = xcalloc(p->context_keys.n, sizeof(*h->contexts)),
 		.frames = xcalloc(p->frame_keys.n, sizeof(*h->frames)),
+		.nodes = xcalloc(trie_size(&p->nodes), sizeof(*h->nodes)),
 		.branches = xcalloc(p->branch_keys.n + 1ull, sizeof(*h->branches)),
 		.sums = xcalloc(cfg->nr_events, sizeof(*h->sums)),
 	};
@@ -384,6 +430,8 @@ void hist_free(struct hist *h)
 	free(h->weights);
 	free(h->sums);
 	free(h->branches);
+	free(h->nodes);
+	free(h->last_stacks);
 	free(h->order);
 	free(h->contexts);
 	free(h->frames);

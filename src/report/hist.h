@@ -32,7 +32,6 @@ struct hist_entry {
 	uint32_t max_depth; /* of its call chains, in frames */
 	struct hist_chain *chains;
 	uint32_t nr_chains;
-	uint32_t last_stack; /* last one counted, + 1: recursion counts once */
 };
 
 struct hist_sum {
@@ -60,8 +59,9 @@ struct hist {
 
 	struct hist_entry *entries;
 	struct hist_weights *weights; /* of each entry those of each event of the group */
+	uint32_t *last_stacks;	      /* of each the last one counted, + 1: recursion counts once */
 	uint32_t nr_entries;
-	size_t entries_cap, weights_cap;
+	size_t entries_cap, weights_cap, last_stacks_cap;
 	uint32_t *order; /* entry numbers as they are printed */
 
 	struct hist_sum *sums; /* of each event of the group */
@@ -70,6 +70,7 @@ struct hist {
 	struct keyset context_ids, frame_ids, entry_ids;
 	struct hist_context *contexts;
 	struct hist_frame *frames;
+	struct hist_node *nodes;
 	uint32_t *branches; /* + 1 */
 };
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 
 #include "report/rborder.h"
+#include "report/sortkeys.h"
 #include "util/xalloc.h"
 
 /* An address whose distance from any other such one has the right sign. */
@@ -64,61 +65,46 @@ static bool keys_are_order(const struct hist *h)
  * By the values of the keys alone: the order in which perf finds the entries when it sorts them.
  * It is none where symbols are compared without dsos, or addresses that are far apart.
  */
-static int by_keys(const void *a, const void *b, void *ctx)
-{
-	const struct hist *h = ctx;
-	const struct layout *l = h->layout;
-	uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
-	int cmp = 0;
-
-	for (unsigned i = 0; !cmp && i < l->nr_sort; i++) {
-		const struct column *c = l->sort[i];
-
-		if (c->kind != COLUMN_VALUE)
-			cmp = (c->order ? c->order : c->sort)(h, &h->entries[ia], &h->entries[ib]);
-	}
-	return cmp ? cmp : ia < ib ? -1 : 1;
-}
-
 static bool stands_before(uint32_t a, uint32_t b, const void *ctx)
 {
-	return by_keys(&a, &b, (void *)ctx) < 0;
+	int cmp = sortkeys_compare(ctx, a, b);
+
+	return cmp < 0 || (!cmp && a < b);
+}
+
+static int by_keys(const void *a, const void *b, void *ctx)
+{
+	return stands_before(*(const uint32_t *)a, *(const uint32_t *)b, ctx) ? -1 : 1;
 }
 
 static void order_by_keys(struct hist *h)
 {
+	struct sortkeys k;
 	bool by_comm = false;
 
+	sortkeys_init(&k, h, SORTKEYS_BY_KEYS);
 	if (keys_are_order(h)) {
-		qsort_r(h->order, h->nr_entries, sizeof(*h->order), by_keys, h);
+		qsort_r(h->order, h->nr_entries, sizeof(*h->order), by_keys, &k);
+		sortkeys_free(&k);
 		return;
 	}
-	rborder(h->order, h->nr_entries, stands_before, h);
+	rborder(h->order, h->nr_entries, stands_before, &k);
 	/* perf puts them into a second tree where commands are a key */
 	for (unsigned i = 0; i < h->layout->nr_sort; i++)
 		by_comm |= h->layout->sort[i] == &columns[COLUMN_COMM];
 	if (by_comm)
-		rborder(h->order, h->nr_entries, stands_before, h);
-}
-
-static int as_shown(const struct hist *h, uint32_t a, uint32_t b)
-{
-	int cmp = 0;
-
-	for (unsigned i = 0; !cmp && i < h->layout->nr_sort; i++)
-		if (!h->layout->sort_skipped[i])
-			cmp = column_sort(h->layout->sort[i], h, &h->entries[a], &h->entries[b]);
-	return cmp;
+		rborder(h->order, h->nr_entries, stands_before, &k);
+	sortkeys_free(&k);
 }
 
 static bool goes_first(uint32_t a, uint32_t b, const void *ctx)
 {
-	return as_shown(ctx, a, b) < 0;
+	return sortkeys_compare(ctx, a, b) < 0;
 }
 
 /* Entries with the places that they had. */
 struct placed {
-	const struct hist *h;
+	const struct sortkeys *keys;
 	uint32_t *place;
 };
 
@@ -126,18 +112,21 @@ static int by_shown_and_place(const void *a, const void *b, void *ctx)
 {
 	const struct placed *p = ctx;
 	uint32_t ia = *(const uint32_t *)a, ib = *(const uint32_t *)b;
-	int cmp = as_shown(p->h, ia, ib);
+	int cmp = sortkeys_compare(p->keys, ia, ib);
 
 	return cmp ? cmp : p->place[ia] < p->place[ib] ? -1 : 1;
 }
 
-/* Children's weights are none: see children_sort(). */
+/* Children's weights are no order: equal ones are compared within a thread only. */
 static void order_as_shown(struct hist *h)
 {
-	struct placed p = {.h = h};
+	struct sortkeys k;
+	struct placed p = {.keys = &k};
 
+	sortkeys_init(&k, h, SORTKEYS_AS_SHOWN);
 	if (h->cfg.children || !all_plain(h->layout)) {
-		rborder(h->order, h->nr_entries, goes_first, h);
+		rborder(h->order, h->nr_entries, goes_first, &k);
+		sortkeys_free(&k);
 		return;
 	}
 	p.place = xcalloc(h->nr_entries, sizeof(*p.place));
@@ -145,6 +134,7 @@ static void order_as_shown(struct hist *h)
 		p.place[h->order[i]] = i;
 	qsort_r(h->order, h->nr_entries, sizeof(*h->order), by_shown_and_place, &p);
 	free(p.place);
+	sortkeys_free(&k);
 }
 
 void historder(struct hist *h)

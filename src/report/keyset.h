@@ -22,7 +22,7 @@ struct keyset {
 	uint64_t *keys;
 	size_t cap;
 	struct keyset_slot *slots;
-	size_t nr_slots; /* power of two, or 0 */
+	size_t nr_slots;  /* power of two, or 0 */
 	uint32_t nr_used; /* of them */
 };
 

@@ -52,11 +52,9 @@ struct column {
 	uint64_t (*value)(const struct hist_weights *w);
 	bool percent;
 	/*
-	 * < 0: @a stands before @b. order() is by the value itself, sort() as it is shown;
-	 * NULL: the same.
+	 * < 0: @a stands before @b. NULL: by the numbers, the largest first, or as sortkeys.c says.
 	 */
 	int (*sort)(const struct hist *h, const struct hist_entry *a, const struct hist_entry *b);
-	int (*order)(const struct hist *h, const struct hist_entry *a, const struct hist_entry *b);
 	unsigned fixed_width; /* at least, besides the header; of each value of a number */
 	unsigned (*width)(const struct hist *h, const struct hist_entry *e);
 	/* @width 0: neither padded nor cut. Of a number NULL. */
