@@ -303,6 +303,21 @@ static void note_no_snapshots(struct tcg_session *s, const char *why)
 	s->stats.note = s->note;
 }
 
+/* The program in the host's kernel walks one kind of page tables only. */
+static bool can_snapshot_arm64(struct tcg_session *s)
+{
+	struct guest_paging p = {0};
+	struct guest_regs regs;
+
+	for (uint32_t i = 0; i < s->cpus.n; i++)
+		if (!tcg_read_regs(s, i, &regs) && regs.tcr)
+			return s->cpus.layout.tpidr_el1 &&
+			       !arm64_paging_set(&p, regs.tcr, regs.pgtable_kernel) &&
+			       p.half[0].page_shift == 12 && p.half[0].va_bits == 48 &&
+			       p.half[1].page_shift == 12 && p.half[1].va_bits == 48 && !p.pa52;
+	return false;
+}
+
 /*
  * Snapshots are a gain, not a need: without the right to load BPF programs, or with threads that
  * run several vCPUs, state is read when the tick is handed out.
@@ -318,8 +333,9 @@ static void start_snapshots(struct tcg_session *s)
 		note_no_snapshots(s, "one thread runs all vCPUs");
 		return;
 	}
-	if (s->cpus.layout.arch != GUEST_ARCH_X86_64) {
-		note_no_snapshots(s, "aarch64 page tables are not walked in the host's kernel");
+	if (s->cpus.layout.arch == GUEST_ARCH_AARCH64 && !can_snapshot_arm64(s)) {
+		note_no_snapshots(s, "the guest's page tables are not those of 4 KiB pages and "
+				     "48-bit addresses, or its kernel is still starting");
 		return;
 	}
 	if (tcg_snapshots_open(&s->snapshots, s->nr_sources, &why)) {

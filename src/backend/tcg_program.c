@@ -12,10 +12,16 @@ enum { R0, R1, R2, R3, R4, R5, R6, R7, R8, R9, R10 };
 
 #define TABLE_LA57 1 /* in the address of the root table: five levels */
 
+/* aarch64: descriptors of tables and pages of 4 KiB, addresses of 48 bits */
+#define ARM64_VALID   1
+#define ARM64_TABLE   2
+#define ARM64_ADDRESS 0x0000fffffffff000ull
+
 struct gen {
 	struct bpf_asm a;
 	const struct tcg_program *p;
 	unsigned walk; /* label */
+	bool arm64;
 };
 
 /* ---------- from an address of the guest to one of QEMU's ---------- */
@@ -65,16 +71,16 @@ static void walk_level(struct gen *g, int level, unsigned page_found, unsigned f
 	bpf_jump_imm(a, BPF_JNE, R0, 0, fail);
 	bpf_load(a, R4, R10, WALK_SLOT);
 	bpf_mov(a, R1, R4);
-	bpf_alu_imm(a, BPF_AND, R1, X86_PTE_PRESENT);
+	bpf_alu_imm(a, BPF_AND, R1, g->arm64 ? ARM64_VALID : (int32_t)X86_PTE_PRESENT);
 	bpf_jump_imm(a, BPF_JEQ, R1, 0, fail);
-	bpf_load_imm64(a, R1, X86_ADDR_MASK);
+	bpf_load_imm64(a, R1, g->arm64 ? ARM64_ADDRESS : X86_ADDR_MASK);
 	bpf_mov(a, WALK_TABLE, R4);
 	bpf_alu(a, BPF_AND, WALK_TABLE, R1);
 	if (level == 1 || level == 2) { /* 2 MiB, 1 GiB */
 		unsigned small = bpf_label(a);
 
-		bpf_alu_imm(a, BPF_AND, R4, X86_PTE_PSE);
-		bpf_jump_imm(a, BPF_JEQ, R4, 0, small);
+		bpf_alu_imm(a, BPF_AND, R4, g->arm64 ? ARM64_TABLE : (int32_t)X86_PTE_PSE);
+		bpf_jump_imm(a, g->arm64 ? BPF_JNE : BPF_JEQ, R4, 0, small);
 		bpf_alu_imm(a, BPF_RSH, WALK_TABLE, shift);
 		bpf_alu_imm(a, BPF_LSH, WALK_TABLE, shift);
 		bpf_mov(a, R1, WALK_VA);
@@ -95,10 +101,12 @@ static void walk_function(struct gen *g)
 	bpf_set_label(a, g->walk);
 	bpf_mov(a, WALK_VA, R1);
 	bpf_mov(a, WALK_TABLE, R2);
-	bpf_alu_imm(a, BPF_AND, R2, TABLE_LA57);
-	bpf_jump_imm(a, BPF_JEQ, R2, 0, four);
-	bpf_alu_imm(a, BPF_AND, WALK_TABLE, ~TABLE_LA57);
-	walk_level(g, 4, found, fail);
+	if (!g->arm64) {
+		bpf_alu_imm(a, BPF_AND, R2, TABLE_LA57);
+		bpf_jump_imm(a, BPF_JEQ, R2, 0, four);
+		bpf_alu_imm(a, BPF_AND, WALK_TABLE, ~TABLE_LA57);
+		walk_level(g, 4, found, fail);
+	}
 	bpf_set_label(a, four);
 	for (int level = 3; level >= 0; level--)
 		walk_level(g, level, found, fail);
@@ -141,13 +149,39 @@ static void copy_in(struct bpf_asm *a, int off, int32_t len, int from)
 	bpf_call(a, BPF_FUNC_probe_read_user);
 }
 
+static void load_env(struct gen *g, int dst, uint32_t off)
+{
+	bpf_load(&g->a, dst, REC, REC_OFF(env) + (int)off);
+}
+
+/* The stack pointer, which tells the mode, too: user mode's is in the lower half. */
+static void load_sp(struct gen *g, int dst)
+{
+	load_env(g, dst, g->arm64 ? tcg_arm64_sp() : X86_RSP * 8);
+}
+
+/* aarch64 has a table for each half: r2 the upper one's, if VA is there. */
+static void choose_root(struct gen *g)
+{
+	struct bpf_asm *a = &g->a;
+	unsigned lower = bpf_label(a);
+
+	bpf_jump_imm(a, BPF_JSGE, VA, 0, lower);
+	load_env(g, R2, g->p->layout->ttbr1);
+	bpf_load_imm64(a, R3, ARM64_ADDRESS);
+	bpf_alu(a, BPF_AND, R2, R3);
+	bpf_set_label(a, lower);
+}
+
 /* r0: the address in QEMU of VA, or to @fail. */
 static void walk_va(struct gen *g, unsigned fail)
 {
 	struct bpf_asm *a = &g->a;
 
-	bpf_mov(a, R1, VA);
 	bpf_mov(a, R2, ROOT);
+	if (g->arm64)
+		choose_root(g);
+	bpf_mov(a, R1, VA);
 	bpf_call_label(a, g->walk);
 	bpf_jump_imm(a, BPF_JEQ, R0, 0, fail);
 }
@@ -198,11 +232,6 @@ static void add_offset(struct bpf_asm *a, uint64_t offset)
 	bpf_alu(a, BPF_ADD, VA, R1);
 }
 
-static void load_env(struct gen *g, int dst, uint32_t off)
-{
-	bpf_load(&g->a, dst, REC, REC_OFF(env) + (int)off);
-}
-
 /* The event's own facts: time, CPU, counter, and where the host was. */
 static void copy_tick(struct gen *g)
 {
@@ -251,6 +280,13 @@ static void copy_state(struct gen *g)
 	}
 }
 
+static void load_root_arm64(struct gen *g)
+{
+	load_env(g, ROOT, g->p->layout->ttbr0);
+	bpf_load_imm64(&g->a, R1, ARM64_ADDRESS);
+	bpf_alu(&g->a, BPF_AND, ROOT, R1);
+}
+
 static void load_root(struct gen *g)
 {
 	uint64_t clear = g->p->wanted ? g->p->wanted->root_clear : 0;
@@ -267,19 +303,48 @@ static void load_root(struct gen *g)
 	bpf_set_label(a, four);
 }
 
-/* The running task, by the CPU's own area, which SLOT_GS is then. */
-static void copy_task(struct gen *g, unsigned fail)
+/* VA: start of the CPU's own area. */
+static void load_area(struct gen *g)
 {
 	struct bpf_asm *a = &g->a;
 	unsigned upper = bpf_label(a);
 
+	if (g->arm64) {
+		load_env(g, VA, g->p->layout->tpidr_el1);
+		return;
+	}
 	load_env(g, VA, tcg_env_gs_base(g->p->layout));
 	bpf_jump_imm(a, BPF_JSLT, VA, 0, upper);
 	bpf_load(a, VA, REC, REC_OFF(kernel_gs));
 	bpf_set_label(a, upper);
+}
+
+/* r1, and to @known: the running task, where aarch64's kernel has it in a register. */
+static void task_in_register(struct gen *g, unsigned known)
+{
+	struct bpf_asm *a = &g->a;
+	unsigned user = bpf_label(a);
+
+	load_sp(g, R1);
+	bpf_jump_imm(a, BPF_JSGE, R1, 0, user);
+	load_env(g, R1, g->p->layout->sp_el0);
+	bpf_jump_imm(a, BPF_JSLT, R1, 0, known);
+	bpf_set_label(a, user);
+}
+
+/* The running task, by the CPU's own area, which SLOT_GS is then. */
+static void copy_task(struct gen *g, unsigned fail)
+{
+	struct bpf_asm *a = &g->a;
+	unsigned known = bpf_label(a);
+
+	if (g->arm64)
+		task_in_register(g, known);
+	load_area(g);
 	bpf_store(a, R10, SLOT_GS, VA);
 	add_offset(a, g->p->wanted->current);
 	read_word(g, fail);
+	bpf_set_label(a, known);
 	bpf_store(a, REC, REC_OFF(task), R1);
 	bpf_mov_imm(a, R1, 0);
 	bpf_store(a, REC, REC_OFF(task_error), R1);
@@ -305,6 +370,30 @@ static void copy_user(struct gen *g)
 	bpf_set_label(a, end);
 }
 
+/*
+ * aarch64 on another stack than the task's: the page below the one at the top of that, which has
+ * been copied already. It is not known where the CPU has its other stacks, but few stacks are
+ * deeper.
+ */
+static void copy_below_top(struct gen *g)
+{
+	const struct guest_wanted *w = g->p->wanted;
+	struct bpf_asm *a = &g->a;
+	unsigned end = bpf_label(a);
+
+	bpf_load(a, VA, REC, va_off(TCG_PAGE_TASK_TOP));
+	bpf_jump_imm(a, BPF_JEQ, VA, 0, end);
+	bpf_mov(a, R1, VA);
+	load_sp(g, R2);
+	bpf_alu_imm(a, BPF_ADD, R1, TCG_SNAPSHOT_PAGE);
+	bpf_alu(a, BPF_SUB, R1, R2);
+	bpf_load_imm64(a, R2, w->thread_size);
+	bpf_jump(a, BPF_JLT, R1, R2, end);
+	bpf_alu_imm(a, BPF_ADD, VA, -TCG_SNAPSHOT_PAGE);
+	copy_page(g, TCG_PAGE_INTERRUPTED, end);
+	bpf_set_label(a, end);
+}
+
 /* On the interrupt stack: the stack that was left for it. */
 static void copy_interrupted(struct gen *g)
 {
@@ -318,7 +407,7 @@ static void copy_interrupted(struct gen *g)
 	add_offset(a, w->irq_stack);
 	read_word(g, end);
 	bpf_mov(a, VA, R1);
-	load_env(g, R2, X86_RSP * 8);
+	load_sp(g, R2);
 	bpf_alu(a, BPF_SUB, R1, R2);
 	bpf_load_imm64(a, R2, w->thread_size);
 	bpf_jump(a, BPF_JGE, R1, R2, end);
@@ -338,15 +427,21 @@ static void copy_memory(struct gen *g)
 		bpf_store(a, REC, va_off(page), R1);
 	bpf_mov_imm(a, R1, -EFAULT);
 	bpf_store(a, REC, REC_OFF(task_error), R1);
-	load_root(g);
-	load_env(g, VA, X86_RSP * 8);
+	if (g->arm64)
+		load_root_arm64(g);
+	else
+		load_root(g);
+	load_sp(g, VA);
 	copy_pages(g, TCG_PAGE_SP);
 	if (g->p->wanted) {
 		copy_task(g, end);
-		load_env(g, R1, X86_RSP * 8);
+		load_sp(g, R1);
 		bpf_jump_imm(a, BPF_JSGE, R1, 0, end); /* user mode */
 		copy_user(g);
-		copy_interrupted(g);
+		if (g->arm64)
+			copy_below_top(g);
+		else
+			copy_interrupted(g);
 	}
 	bpf_set_label(a, end);
 }
@@ -429,6 +524,7 @@ int tcg_program_load(const struct tcg_program *p, struct vmprof_err *err)
 
 	bpf_asm_init(&g->a);
 	g->p = p;
+	g->arm64 = p->layout->arch == GUEST_ARCH_AARCH64;
 	generate(g);
 	fd = bpf_asm_load(&g->a, BPF_PROG_TYPE_PERF_EVENT, "vmprof_tcg", err);
 	free(g);

@@ -27,7 +27,8 @@ enum tcg_snapshot_page {
 	TCG_PAGE_TASK_TOP, /* of the task's kernel stack: user mode's registers */
 	TCG_PAGE_USER,	   /* user mode's stack */
 	TCG_PAGE_USER_ABOVE,
-	TCG_PAGE_INTERRUPTED, /* the stack that was left for the interrupt stack */
+	TCG_PAGE_INTERRUPTED, /* the stack that was left for the interrupt stack; aarch64: the page
+				 below TASK_TOP, if the stack pointer is on another stack */
 	TCG_PAGE_INTERRUPTED_ABOVE,
 	TCG_SNAPSHOT_PAGES
 };

@@ -52,6 +52,11 @@ static void walk_kernel(struct guest_work *w)
 			guest_chain_kernel(&w->kwalk, w->frames, g->cfg.max_chain, &w->nr_kernel);
 }
 
+static bool other_stack(const struct guest_work *w, uint64_t a, uint64_t b)
+{
+	return (a ^ b) >= w->g->km.lay.thread_size;
+}
+
 /* Is the kernel's stack pointer still at or below @at, on the same stack? */
 static bool below(const struct guest_work *w, const struct guest_regs *now, uint64_t at)
 {
@@ -137,6 +142,10 @@ static bool kernel_torn(struct guest_work *w, const struct guest_regs *now)
 	    moved(&w->regs, now))
 		return true;
 	if (slots->n < 2 || w->nr_kernel < 2 || below(w, now, slots->at[1]))
+		return false;
+	/* aarch64 has a record on the stack that was left, which stays as long as the other is
+	 * used. */
+	if (guest_is_arm64(w->g) && (w->stack.nr_given || other_stack(w, now->sp, slots->at[1])))
 		return false;
 	return guest_kernel_call(&w->kwalk, w->frames[1], w->frames[0]) != CALL_DIRECT;
 }
@@ -283,17 +292,27 @@ static bool user_frame(struct guest_work *w, struct guest_frame *f)
 }
 
 /*
- * The first instructions of exception entry, which save them, have them still, and the kernel's
- * stack pointer.
+ * Exception entry, which saves them: one after the other they are on the stack and get cleared. The
+ * stack pointer is taken to x21 when SP_EL0 gets the running task.
  */
 static bool entry_frame_arm64(struct guest_work *w, struct guest_frame *f)
 {
-	*f = guest_frame_of(&w->regs);
-	f->ip = w->regs.elr;
-	f->sp = w->regs.sp_el0;
-	f->has_regs = false;
-	for (unsigned i = 0; i <= ARM64_PT_LR; i++)
-		unwind_set(&w->saved, i, w->regs.gpr[i]);
+	enum { SAVED_SP = 21 };
+	uint64_t at = w->thread->stack + w->g->km.lay.saved_regs, word;
+	bool cleared = !w->regs.fp, task_set = w->regs.sp_el0 >> 63;
+
+	*f = (struct guest_frame){
+		.ip = w->regs.elr,
+		.sp = task_set ? w->regs.gpr[SAVED_SP] : w->regs.sp_el0,
+		.bp = w->regs.fp,
+	};
+	for (unsigned i = 0; i <= ARM64_PT_LR; i++) {
+		word = w->regs.gpr[i];
+		if (cleared && i < ARM64_PT_LR && guest_stack_word(&w->stack, at + i * 8, &word))
+			continue;
+		unwind_set(&w->saved, i, word);
+		f->bp = i == ARM64_PT_FP ? word : f->bp;
+	}
 	return !(f->bp >> 63) && !(f->sp >> 63) && guest_process_map(w->thread->process, f->ip);
 }
 

@@ -77,15 +77,16 @@ int guest_find_current(struct guest_work *w)
 	uint64_t task = task_in_registers(w);
 	int rc = task ? 0 : find_cpu(w);
 
-	if (task)
-		rc = guest_task_read(&g->km, task, vc->mm, &w->task);
-	else if (!rc && w->raw && w->raw->has & RAW_HAS_TASK && g->task_wanted) {
+	if (!rc && w->raw && w->raw->has & RAW_HAS_TASK && g->task_wanted) {
 		rc = guest_task_read(&g->km, w->raw->task, vc->mm, &w->task);
 		if (!rc && has_ended(w))
 			return 0;
-	} else if (!rc)
+	} else if (task) {
+		rc = guest_task_read(&g->km, task, vc->mm, &w->task);
+	} else if (!rc) {
 		rc = guest_task_current(&g->km, vc->percpu + g->km.lay.current_task, vc->task,
 					vc->mm, &w->task);
+	}
 	if (rc)
 		return rc;
 	vc->task = w->task.task;

@@ -115,10 +115,10 @@ enum chain_end {
 };
 
 /*
- * What of an x86-64 guest's memory is worth having as of the moment of the registers, as a backend
- * that can copy it needs to know: where pointers to it lie. The CPU's own area is at gs base, that
- * of the two in the upper half. Addresses are by the page table in use without the bits
- * @root_clear.
+ * What of a guest's memory is worth having as of the moment of the registers, as a backend that can
+ * copy it needs to know: where pointers to it lie. The CPU's own area is at gs base, that of the
+ * two in the upper half, or TPIDR_EL1; aarch64 has the running task in SP_EL0 while the kernel
+ * runs. Addresses are by the page table in use without the bits @root_clear.
  */
 struct guest_wanted {
 	uint64_t root_clear;

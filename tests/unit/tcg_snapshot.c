@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Snapshots of a vCPU at a tick of its thread's clock: this thread plays the vCPU, this program's
- * memory is "QEMU's", with a made-up CPU state, page tables of 4 and 5 levels, and RAM with a hole.
+ * memory is "QEMU's", with a made-up CPU state of x86-64, page tables of 4 and 5 levels, or of
+ * aarch64, and RAM with a hole.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -302,6 +303,135 @@ static void check_many_regions(struct tcg_snapshots *s)
 	perf_ring_close(&ring);
 }
 
+/* ---------- aarch64 ---------- */
+
+#define A64_SP	  0xffff800008123e58ull
+#define A64_STACK 0xffff800008120000ull
+#define A64_TASK  0xffff000003456040ull
+#define A64_TPIDR 0xffff000007000000ull
+#define A64_USP	  0x0000ffffe93c1160ull
+
+static const struct tcg_layout a64_layout = {
+	.arch = GUEST_ARCH_AARCH64,
+	.tcr = 0x360,
+	.ttbr0 = 0x310,
+	.ttbr1 = 0x330,
+	.vbar = 0x4c0,
+	.sp_el0 = 0x260,
+	.tpidr_el1 = 0x518,
+};
+
+static const struct guest_wanted a64_wanted = {
+	.current = 0x1f8,
+	.task_stack = 0x20,
+	.thread_size = 0x4000,
+	.saved_sp = 0x4000 - 96,
+};
+
+struct a64_setup {
+	bool user, block, other_stack, entry;
+};
+
+/* As map_page(), with tables of their own for each half and each page. */
+static void a64_map(uint64_t va, uint64_t target, bool block)
+{
+	static uint64_t next;
+	uint64_t table = va >> 63 ? 0x1000 : 0x2000;
+
+	if (!va) {
+		next = 0x3000;
+		return;
+	}
+	for (int shift = 39;; shift -= 9) {
+		uint8_t *desc = ram + table + (va >> shift & 511) * 8;
+		uint64_t word;
+
+		if (shift == 12 || (block && shift == 21)) {
+			put64(desc, gpa_of(target) | 0x0060000000000700ull | (block ? 1 : 3));
+			return;
+		}
+		memcpy(&word, desc, 8);
+		if (!word) {
+			put64(desc, gpa_of(next) | 0x0800000000000003ull);
+			word = next;
+			next += 0x1000;
+		}
+		table = word & 0xfffff000;
+	}
+}
+
+static void a64_setup(const struct a64_setup *c)
+{
+	uint64_t sp = c->user ? A64_USP : c->other_stack ? A64_SP + 0x100000 : A64_SP;
+
+	memset(env, 0, sizeof(env));
+	memset(ram, 0, 0x40000);
+	for (uint64_t at = 6u << 20; at < RAM_SIZE; at += 8)
+		put64(ram + at, at);
+	a64_map(0, 0, false);
+	put64(env + tcg_arm64_sp(), sp);
+	put64(env + a64_layout.ttbr0, gpa_of(0x2000) | 0x00ab000000000001ull);
+	put64(env + a64_layout.ttbr1, gpa_of(0x1000) | 0x0034000000000001ull);
+	put64(env + a64_layout.sp_el0, c->user || c->entry ? A64_USP : A64_TASK);
+	put64(env + a64_layout.tpidr_el1, A64_TPIDR);
+	if (c->block) {
+		a64_map(A64_STACK, 6u << 20, true);
+	} else {
+		a64_map(A64_STACK + 0x3000, (6u << 20) + 0x123000, false);
+		a64_map(A64_STACK + 0x2000, (6u << 20) + 0x122000, false);
+	}
+	a64_map(A64_SP + 0x100000, 0x700000, false);
+	a64_map(A64_TASK, 0x710000, false);
+	a64_map(A64_TPIDR, 0x720000, false);
+	a64_map(A64_USP, 0x730000, false);
+	put64(ram + 0x710040 + a64_wanted.task_stack, A64_STACK);
+	put64(ram + 0x720000 + a64_wanted.current, A64_TASK);
+	put64(ram + (6u << 20) + 0x120000 + a64_wanted.saved_sp, A64_USP);
+}
+
+static void check_a64(struct tcg_snapshots *s, struct a64_setup c)
+{
+	const struct tcg_snapshot *snap;
+	struct perf_event_attr attr;
+	struct perf_ring ring;
+	struct vmprof_err err;
+	uint64_t top = A64_STACK + 0x3000;
+
+	a64_setup(&c);
+	tcg_attr(&attr, 1000000);
+	if (perf_ring_open(&ring, &attr, 0, 1, &err))
+		test_skip(err.msg);
+	if (tcg_snapshots_attach(s, ring.fd, 7, (uintptr_t)env, &a64_layout, regions, 2,
+				 &a64_wanted, &err)) {
+		fprintf(stderr, "%s\n", err.msg);
+		CHECK(false);
+		return;
+	}
+	snap = take(s, &ring);
+	perf_ring_close(&ring);
+	CHECK(snap);
+	if (!snap)
+		return;
+	CHECK(!memcmp(snap->env, env, sizeof(snap->env)));
+	CHECK_EQ(snap->task_error, 0);
+	CHECK_EQ(snap->task, A64_TASK);
+	if (c.user) {
+		check_page(snap, TCG_PAGE_SP, A64_USP, 0x730000);
+		CHECK_EQ(snap->page_va[TCG_PAGE_TASK_TOP], 0);
+		return;
+	}
+	if (c.other_stack)
+		check_page(snap, TCG_PAGE_SP, A64_SP + 0x100000, 0x700000);
+	else
+		check_page(snap, TCG_PAGE_SP, A64_SP, (6u << 20) + 0x123000);
+	check_page(snap, TCG_PAGE_TASK_TOP, top, (6u << 20) + 0x123000);
+	check_page(snap, TCG_PAGE_USER, A64_USP, 0x730000);
+	if (c.other_stack)
+		check_page(snap, TCG_PAGE_INTERRUPTED, top - PAGE, (6u << 20) + 0x122000);
+	else
+		CHECK_EQ(snap->page_va[TCG_PAGE_INTERRUPTED], 0);
+}
+
 int main(void)
 {
 	struct tcg_snapshots *s;
@@ -319,6 +449,11 @@ int main(void)
 	check(s, (struct setup){.levels = 4});
 	check(s, (struct setup){.levels = 4, .above = true, .interrupt = true});
 	check(s, (struct setup){.levels = 5, .above = true, .user = true});
+	check_a64(s, (struct a64_setup){0});
+	check_a64(s, (struct a64_setup){.block = true, .other_stack = true});
+	check_a64(s, (struct a64_setup){.other_stack = true});
+	check_a64(s, (struct a64_setup){.entry = true});
+	check_a64(s, (struct a64_setup){.user = true});
 	check_wakeup(s);
 	check_many_regions(s);
 	check_bad(s, 0x8000000000ull, 0);	      /* no RAM there */
