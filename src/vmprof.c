@@ -17,6 +17,7 @@ static const struct command commands[] = {
 	{"record", cmd_record, "Sample VMs into perf.data"},
 	{"report", cmd_report, "Read perf.data and show the profile, by VM and system-wide"},
 	{"script", cmd_script, "Print every sample, as perf script does"},
+	{"stat", cmd_stat, "Count VMs' events, or why their vCPUs leave guest mode"},
 	{"version", cmd_version, "Show the version and what it was built with"},
 };
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "cli/messages.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
@@ -49,4 +50,11 @@ int cli_not_parsed(const char *name, const char *usage, int ret, const struct vm
 		return cli_usage_error(name, usage);
 	cli_error(name, err);
 	return 2;
+}
+
+void cli_end_by_signal(int sig)
+{
+	fflush(NULL);
+	signal(sig, SIG_DFL);
+	raise(sig);
 }

@@ -22,6 +22,9 @@ int cli_help(const char *name, const char *usage);
  */
 int cli_not_parsed(const char *name, const char *usage, int ret, const struct vmprof_err *err);
 
+/* Ends as the signal would have ended us, so that a shell sees 128 + n and a loop stops. */
+void cli_end_by_signal(int sig);
+
 /* A wrong option or argument: @usage's first line to stderr, where to read on; returns 2. */
 int cli_usage_error(const char *name, const char *usage);
 

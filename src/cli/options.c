@@ -49,7 +49,7 @@ static int argument_of(const struct cli_option *o)
 	return o->text || o->argument ? required_argument : no_argument;
 }
 
-static void make_getopt(struct parser *p)
+static void make_getopt(struct parser *p, bool command)
 {
 	const struct cli_option *o;
 	void *args;
@@ -58,7 +58,9 @@ static void make_getopt(struct parser *p)
 	for (size_t t = 0; t < p->n; t++)
 		p->nr_opts += p->tables[t].n;
 	p->longopts = xcalloc(p->nr_opts + 2, sizeof(*p->longopts));
-	l = p->letters = xcalloc(3 * p->nr_opts + 2, 1);
+	l = p->letters = xcalloc(3 * p->nr_opts + 3, 1);
+	if (command)
+		*l++ = '+'; /* getopt stops there */
 	for (size_t i = 0; (o = nth(p, i, &args)); i++) {
 		int arg = argument_of(o);
 
@@ -110,15 +112,27 @@ static int parse(const struct parser *p, int argc, char **argv, struct vmprof_er
 	return ret;
 }
 
-int cli_parse_options(const struct cli_options *tables, size_t n, int argc, char **argv,
-		      struct vmprof_err *err)
+static int parse_all(const struct cli_options *tables, size_t n, bool command, int argc,
+		     char **argv, struct vmprof_err *err)
 {
 	struct parser p = {.tables = tables, .n = n};
 	int ret;
 
-	make_getopt(&p);
+	make_getopt(&p, command);
 	ret = parse(&p, argc, argv, err);
 	free(p.longopts);
 	free(p.letters);
 	return ret;
+}
+
+int cli_parse_options(const struct cli_options *tables, size_t n, int argc, char **argv,
+		      struct vmprof_err *err)
+{
+	return parse_all(tables, n, false, argc, argv, err);
+}
+
+int cli_parse_command_options(const struct cli_options *tables, size_t n, int argc, char **argv,
+			      struct vmprof_err *err)
+{
+	return parse_all(tables, n, true, argc, argv, err);
 }

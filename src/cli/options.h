@@ -35,5 +35,8 @@ struct cli_options {
  */
 int cli_parse_options(const struct cli_options *tables, size_t n, int argc, char **argv,
 		      struct vmprof_err *err);
+/* The same where what is no option begins a command, with options of its own. */
+int cli_parse_command_options(const struct cli_options *tables, size_t n, int argc, char **argv,
+			      struct vmprof_err *err);
 
 #endif

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -253,14 +252,6 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 	return 0;
 }
 
-/* Ends as the signal would have ended us, so that a shell sees 128 + n and a loop stops. */
-static void end_by_signal(int sig)
-{
-	fflush(NULL);
-	signal(sig, SIG_DFL);
-	raise(sig);
-}
-
 int cmd_record(int argc, char **argv)
 {
 	char **whole = xcalloc((size_t)argc + 2, sizeof(*whole));
@@ -281,7 +272,7 @@ int cmd_record(int argc, char **argv)
 	} else if (recorder_run(&o, &result, &err)) {
 		result.status = cli_error("record", &err);
 	} else if (result.signal) {
-		end_by_signal(result.signal);
+		cli_end_by_signal(result.signal);
 	}
 	event_list_free(&o.events);
 	for (unsigned i = 0; i < o.nr_vms; i++)

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "events/event.h"
 
+#include <errno.h>
 #include <linux/perf_event.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,22 @@ void event_list_free(struct event_list *l)
 	for (unsigned i = 0; i < l->n; i++)
 		free((char *)l->events[i].name);
 	l->n = 0;
+}
+
+int event_list_append(struct event_list *to, const struct event_list *from, struct vmprof_err *err)
+{
+	unsigned first = to->n;
+
+	if (from->n > EVENTS_MAX - to->n)
+		return err_set(err, EINVAL, "more than %d events", EVENTS_MAX);
+	for (unsigned i = 0; i < from->n; i++) {
+		struct event *e = &to->events[to->n++];
+
+		*e = from->events[i];
+		e->name = xstrdup(e->name);
+		e->leader += first;
+	}
+	return 0;
 }
 
 void event_list_set_rate(struct event_list *l, bool freq, uint64_t rate)

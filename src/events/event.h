@@ -44,6 +44,8 @@ struct event_list {
  * -EACCES of a tracepoint) with a sentence.
  */
 int event_list_add(struct event_list *l, const char *spec, struct vmprof_err *err);
+/* Adds copies of @from's events to @to. 0, or -EINVAL with a sentence: they are too many. */
+int event_list_append(struct event_list *to, const struct event_list *from, struct vmprof_err *err);
 void event_list_free(struct event_list *l);
 
 /* Rate for all events that have none of their own: a frequency in Hz or a period. */

@@ -26,13 +26,41 @@ bool sysfs_is_name(const char *name)
 	return true;
 }
 
+/* Up to @size bytes, with none behind them. How many there are, or -errno. */
+static ssize_t read_file(char *text, size_t size, const char *path)
+{
+	/* O_NONBLOCK: what is a FIFO there does not make us wait. */
+	int fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK), code;
+	ssize_t n = 0;
+	size_t got = 0;
+
+	if (fd < 0)
+		return -errno;
+	while (got < size && (n = read(fd, text + got, size - got)) > 0)
+		got += (size_t)n;
+	code = errno;
+	close(fd);
+	return n < 0 ? -code : (ssize_t)got;
+}
+
+int sysfs_read_start(char *text, size_t size, const char *root, const char *path)
+{
+	char full[PATH_MAX];
+	ssize_t n = -ENAMETOOLONG;
+
+	if (snprintf(full, sizeof(full), "%s%s", root ? root : "", path) < (int)sizeof(full))
+		n = read_file(text, size - 1, full);
+	text[n > 0 ? n : 0] = 0;
+	return n < 0 ? (int)n : 0;
+}
+
 int sysfs_read(char text[SYSFS_TEXT_MAX], const char *root, const char *fmt, ...)
 {
 	char path[PATH_MAX];
 	int at = snprintf(path, sizeof(path), "%s", root ? root : "");
-	ssize_t n = 0, got = 0;
+	ssize_t got;
 	va_list ap;
-	int fd, code;
+	int code;
 
 	text[0] = 0;
 	if (at >= PATH_MAX)
@@ -42,15 +70,8 @@ int sysfs_read(char text[SYSFS_TEXT_MAX], const char *root, const char *fmt, ...
 	va_end(ap);
 	if (at >= PATH_MAX)
 		return -ENAMETOOLONG;
-	/* O_NONBLOCK: what is a FIFO there does not make us wait. */
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK);
-	if (fd < 0)
-		return -errno;
-	while (got < SYSFS_TEXT_MAX &&
-	       (n = read(fd, text + got, (size_t)(SYSFS_TEXT_MAX - got))) > 0)
-		got += n;
-	code = n < 0 ? -errno : got == SYSFS_TEXT_MAX ? -EFBIG : 0;
-	close(fd);
+	got = read_file(text, SYSFS_TEXT_MAX, path);
+	code = got < 0 ? (int)got : got == SYSFS_TEXT_MAX ? -EFBIG : 0;
 	if (code)
 		got = 0;
 	while (got && isspace((unsigned char)text[got - 1]))

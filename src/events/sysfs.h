@@ -21,6 +21,9 @@ bool sysfs_is_name(const char *name);
 int sysfs_read(char text[SYSFS_TEXT_MAX], const char *root, const char *fmt, ...)
 	__attribute__((format(printf, 3, 4)));
 
+/* The first @size - 1 bytes of what may be a larger file. 0 or -errno. */
+int sysfs_read_start(char *text, size_t size, const char *root, const char *path);
+
 /* Calls @fn for each name in a directory, in the order of names, until it returns not 0; that is
  * returned. -errno if the directory cannot be read. At most 8192 names are looked at. */
 int sysfs_each(const char *root, const char *dir, int (*fn)(void *ctx, const char *name),
