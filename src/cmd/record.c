@@ -137,12 +137,6 @@ static int set_count(struct record_options *o, struct rate *rate, const char *te
 	return 0;
 }
 
-/* Those of the VM that was named last, if one was. */
-static struct event_list *events_of_last(struct record_options *o)
-{
-	return o->nr_vms ? &o->vms[o->nr_vms - 1].events : &o->events;
-}
-
 static int set_realtime(struct record_options *o, const char *text, struct vmprof_err *err)
 {
 	uint64_t v;
@@ -169,7 +163,7 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 {
 	switch (c) {
 	case 'e':
-		return event_list_add(events_of_last(o), optarg, err);
+		return wanted_add_event(&o->wanted, optarg, err);
 	case 'F':
 		return set_freq(rate, optarg, err);
 	case 'c':
@@ -180,8 +174,7 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	case OPT_CALL_GRAPH:
 		return set_call_graph(o, optarg, err);
 	case OPT_VM:
-		o->vms = xreallocarray(o->vms, o->nr_vms + 1, sizeof(*o->vms));
-		o->vms[o->nr_vms++] = (struct record_vm){.name = optarg};
+		wanted_add_vm(&o->wanted, optarg);
 		return 0;
 	case OPT_MULTIPLEX:
 		o->multiplex = true;
@@ -236,9 +229,9 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 	}
 	if (optind < argc)
 		o->command = argv + optind;
-	if (!o->events.n) {
+	if (!o->wanted.events.n) {
 		o->events_default = true;
-		rc = event_list_add(&o->events, "cycles", err);
+		rc = event_list_add(&o->wanted.events, "cycles", err);
 		if (rc)
 			return rc;
 	}
@@ -246,9 +239,9 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 		return err_set(err, EINVAL, "-o '' is not a file: it has no name");
 	if (!strcmp(o->output, "-") && isatty(STDOUT_FILENO))
 		return err_set(err, EINVAL, "-o -: standard output is a terminal");
-	set_rate(&o->events, &rate);
-	for (unsigned i = 0; i < o->nr_vms; i++)
-		set_rate(&o->vms[i].events, &rate);
+	set_rate(&o->wanted.events, &rate);
+	for (unsigned i = 0; i < o->wanted.nr_vms; i++)
+		set_rate(&o->wanted.vms[i].events, &rate);
 	return 0;
 }
 
@@ -274,10 +267,7 @@ int cmd_record(int argc, char **argv)
 	} else if (result.signal) {
 		cli_end_by_signal(result.signal);
 	}
-	event_list_free(&o.events);
-	for (unsigned i = 0; i < o.nr_vms; i++)
-		event_list_free(&o.vms[i].events);
-	free(o.vms);
+	wanted_free(&o.wanted);
 	free(whole);
 	return result.status;
 }

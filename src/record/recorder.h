@@ -8,25 +8,17 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#include "events/event.h"
+#include "events/wanted.h"
 #include "util/err.h"
 
-/* What one --vm said. */
-struct record_vm {
-	const char *name;
-	struct event_list events; /* its own, with rates */
-};
-
 struct record_options {
-	const char *output;	  /* "-": pipe to standard output */
-	struct event_list events; /* of all VMs, with rates */
-	bool events_default;	  /* for VMs that have none of their own: nobody asked for these */
+	const char *output;   /* "-": pipe to standard output */
+	struct wanted wanted; /* VMs and their events, with rates */
+	bool events_default;  /* for VMs that have none of their own: nobody asked for these */
 	bool chains;
 	uint32_t stack_size; /* bytes to copy for them; 0: as the backend likes */
 	bool multiplex;	     /* more events than counters take turns */
 	bool domain;	     /* count also while the host works for a VM */
-	struct record_vm *vms;
-	unsigned nr_vms;
 	bool all_vms;
 	int realtime;	      /* SCHED_FIFO priority of the samplers; 0: none */
 	const char *backend;  /* --backend, or NULL for the best */

@@ -26,21 +26,6 @@ static struct target *add_target(struct targets *ts, struct vm *vm)
 	return t;
 }
 
-static int add_events(struct target *t, const struct event_list *from, struct vmprof_err *err)
-{
-	unsigned first = t->asked.n;
-
-	if (from->n > EVENTS_MAX - first)
-		return err_set(err, EINVAL, "VM '%s': more than %d events", t->name, EVENTS_MAX);
-	for (unsigned i = 0; i < from->n; i++) {
-		struct event *e = &t->asked.events[t->asked.n++];
-
-		*e = from->events[i];
-		e->leader += first;
-	}
-	return 0;
-}
-
 /* What was said for all VMs comes before what was said for one. */
 static int share_events(struct targets *ts, const struct record_options *opts,
 			struct vmprof_err *err)
@@ -54,9 +39,12 @@ static int share_events(struct targets *ts, const struct record_options *opts,
 		if (own.n && opts->events_default)
 			continue;
 		t->asked = (struct event_list){0};
-		rc = add_events(t, &opts->events, err);
+		rc = event_list_append(&t->asked, &opts->wanted.events, err);
 		if (!rc)
-			rc = add_events(t, &own, err);
+			rc = event_list_append(&t->asked, &own, err);
+		event_list_free(&own);
+		if (rc)
+			err_prefix(err, "VM '%s'", t->name);
 	}
 	return rc;
 }
@@ -69,12 +57,13 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 	if (rc)
 		return rc;
 	ts->t = xcalloc(ts->vms.n, sizeof(*ts->t));
-	for (unsigned i = 0; i < opts->nr_vms; i++) {
-		struct vm *vm = vm_list_find(&ts->vms, opts->vms[i].name, err);
+	for (unsigned i = 0; i < opts->wanted.nr_vms; i++) {
+		struct vm *vm = vm_list_find(&ts->vms, opts->wanted.vms[i].spec, err);
 
 		if (!vm)
 			return -err->code;
-		rc = add_events(add_target(ts, vm), &opts->vms[i].events, err);
+		rc = event_list_append(&add_target(ts, vm)->asked, &opts->wanted.vms[i].events,
+				       err);
 		if (rc)
 			return rc;
 	}
@@ -152,10 +141,12 @@ static int choose_backends(struct targets *ts, const struct record_options *opts
 		rc = rc ? rc : check_asked(opts, t, err);
 		if (rc && !opts->all_vms)
 			return rc;
-		if (rc)
+		if (rc) {
 			record_say(opts, "vmprof record: %s; left out\n", err->msg);
-		else
+			event_list_free(&t->asked);
+		} else {
 			ts->t[kept++] = *t;
+		}
 	}
 	ts->n = kept;
 	return kept ? 0 : err_set(err, ENOTSUP, "none of the VMs of this host can be profiled");
@@ -271,6 +262,7 @@ int targets_choose(struct targets *ts, const struct record_options *opts, struct
 
 void targets_drop(struct targets *ts, unsigned i)
 {
+	event_list_free(&ts->t[i].asked);
 	event_list_free(&ts->t[i].events);
 	ts->n--;
 	memmove(ts->t + i, ts->t + i + 1, (ts->n - i) * sizeof(*ts->t));
@@ -280,6 +272,7 @@ void targets_free(struct targets *ts)
 {
 	for (unsigned i = 0; i < ts->n; i++) {
 		vmrec_close(ts->t[i].rec);
+		event_list_free(&ts->t[i].asked);
 		event_list_free(&ts->t[i].events);
 	}
 	free(ts->t);

@@ -16,7 +16,7 @@ struct target {
 	char name[128]; /* escaped */
 	const struct vmprof_backend *backend;
 	struct backend_caps caps;
-	struct event_list asked;	 /* names belong to the options */
+	struct event_list asked;	 /* of this VM */
 	struct event_list events;	 /* as this VM's backend has them */
 	uint32_t file_event[EVENTS_MAX]; /* which event of the file each of them is */
 	struct vmrec *rec;
