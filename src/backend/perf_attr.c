@@ -6,7 +6,7 @@
  * guest's mode. A clock's interrupt is always taken in the host, so that exclude_kernel would drop
  * all of a guest's samples, and software events ignore exclude_host and exclude_guest (seen
  * on 6.1): of clocks all samples are had, and those that were not asked for are dropped when they
- * are read.
+ * are read. A clock that is only counted counts in all modes, whatever it is asked for.
  */
 #include <errno.h>
 #include <stdio.h>
@@ -26,7 +26,7 @@ static const char *const without_pmu[] = {"cpu-clock", "task-clock", NULL};
 
 void perf_attr(struct perf_event_attr *attr, const struct event *e)
 {
-	bool clock = event_is_clock(e);
+	bool clock = event_is_clock(e) && e->rate;
 
 	*attr = (struct perf_event_attr){
 		.type = e->type,

@@ -237,6 +237,26 @@ halt_vm() {
 	[ "$(python3 -c 'import json, sys; print(json.loads(sys.argv[1])["vm"])' "$output")" = 'e\x1b[31m,"x' ]
 }
 
+@test "stat: a user who may not look into the kernel counts user mode, as with perf" {
+	[ "$EUID" -eq 0 ] || skip "root gives it up in this test"
+	[ "$(cat /proc/sys/kernel/perf_event_paranoid)" -eq 2 ] || skip "perf_event_paranoid is not 2"
+	local nobody="setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all"
+	command -v qemu-system-x86_64 >/dev/null || skip "no qemu-system-x86_64"
+	install -d -m 755 /tmp/vmprof-nobody.$$
+	install -m 755 "$VMPROF" /tmp/vmprof-nobody.$$/vmprof
+	$nobody qemu-system-x86_64 -name guest=nob1,debug-threads=on -accel tcg,thread=multi -m 32M \
+		-nodefaults -display none </dev/null >/dev/null 2>&1 3>&- &
+	vm_pids+=($!)
+	until grep -qs '^CPU 0/TCG' /proc/$!/task/*/comm; do
+		kill -0 $!
+		sleep 0.05
+	done
+	run $nobody /tmp/vmprof-nobody.$$/vmprof stat --vm nob1 -e task-clock,page-faults -- sleep 0.2
+	rm -rf /tmp/vmprof-nobody.$$
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"msec task-clock:u "*" page-faults:u "* ]]
+}
+
 @test "stat --exits: a VM without KVM has none" {
 	start_vm ex1
 	run "$VMPROF" stat --exits --vm ex1 -- true
