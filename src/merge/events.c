@@ -47,6 +47,25 @@ static bool is_dummy(const struct perf_event_attr *attr)
 	return attr->type == PERF_TYPE_SOFTWARE && attr->config == PERF_COUNT_SW_DUMMY;
 }
 
+#define USER_COPY (PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER)
+
+/* Copies of user registers and stack, of as many inputs as copied the same registers. */
+static bool has_copies_of(const struct merge_event *o, const struct perf_event_attr *attr)
+{
+	return (attr->sample_type & USER_COPY) == USER_COPY &&
+	       attr->sample_regs_user == o->attr.sample_regs_user;
+}
+
+static void add_copies(struct merge_event *o, const struct perf_event_attr *attr)
+{
+	if ((attr->sample_type & USER_COPY) != USER_COPY || !attr->sample_stack_user)
+		return;
+	if (!o->attr.sample_regs_user)
+		o->attr.sample_regs_user = attr->sample_regs_user;
+	if (has_copies_of(o, attr) && attr->sample_stack_user > o->attr.sample_stack_user)
+		o->attr.sample_stack_user = attr->sample_stack_user;
+}
+
 static uint32_t event_of(struct merge *m, const struct perfdata_evsel *e)
 {
 	struct merge_event *o;
@@ -129,6 +148,7 @@ static int add_events(struct merge *m, struct merge_input *in, struct vmprof_err
 		}
 		in->events[i] = event_of(m, e);
 		m->events[in->events[i]].chains |= !!(e->attr.sample_type & PERF_SAMPLE_CALLCHAIN);
+		add_copies(&m->events[in->events[i]], &e->attr);
 	}
 	free(sampled);
 	return ret;
@@ -186,6 +206,9 @@ static int add_ids(struct merge *m, struct merge_input *in, struct vmprof_err *e
 				       in->shown, MERGE_IDS_MAX);
 		c->out_id = id_of(m, event, c->source->vm, c->source->vm->pid ? c->vcpu : -1);
 		c->flat = !m->events[event].chains;
+		c->copies = m->events[event].attr.sample_stack_user;
+		c->copied = has_copies_of(&m->events[event],
+					  &perfdata_reader_evsel(in->header, c->event)->attr);
 	}
 	return 0;
 }
@@ -224,8 +247,10 @@ void merge_free_events(struct merge *m)
 	hashmap_free(&m->id_by_key);
 }
 
-void merge_parts_left_out(const struct perfdata_evsel *e, char *out, size_t size)
+void merge_parts_left_out(const struct merge_event *o, const struct perfdata_evsel *e, char *out,
+			  size_t size)
 {
+	const uint64_t kept = has_copies_of(o, &e->attr) ? USER_COPY : 0;
 	static const struct {
 		uint64_t bit;
 		const char *name;
@@ -249,7 +274,7 @@ void merge_parts_left_out(const struct perfdata_evsel *e, char *out, size_t size
 
 	*out = 0;
 	for (size_t i = 0; i < sizeof(parts) / sizeof(*parts); i++)
-		if (e->attr.sample_type & parts[i].bit && at < size)
+		if (e->attr.sample_type & ~kept & parts[i].bit && at < size)
 			at += (size_t)snprintf(out + at, size - at, "%s%s", at ? ", " : "",
 					       parts[i].name);
 }

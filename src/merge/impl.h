@@ -67,7 +67,9 @@ struct merge_combo {
 	struct merge_source *source;
 	int32_t vcpu;
 	uint64_t out_id;
-	bool flat; /* no sample of the output's event has a chain */
+	bool flat;   /* no sample of the output's event has a chain */
+	bool copies; /* its samples have copies of registers and stack */
+	bool copied; /* those of the input are among them */
 	struct merge_interval *yield;
 	size_t nr_yield;
 };
@@ -88,7 +90,8 @@ struct merge_input {
 	int fd;				/* -1: a directory */
 	struct perfdata_reader *header; /* of the first pass */
 	bool in_guest;			/* recorded in the VM of its label */
-	bool unaligned;			/* it is a merged file without a common time line */
+	bool merged;			/* it is a merged file, */
+	bool unaligned;			/* and has no common time line */
 	struct merge_source **sources;	/* the first one is MERGE_HOST */
 	size_t nr_sources, cap_sources;
 	struct hashmap source_by_pid;
@@ -215,7 +218,8 @@ void merge_free_events(struct merge *m);
 /* An id for what is said of an event (UINT32_MAX: none in particular) as a whole. */
 uint64_t merge_event_id(const struct merge *m, uint32_t event, const struct merge_vm *vm);
 /* The parts of an event's samples that the output has no room for, as text; "" none. */
-void merge_parts_left_out(const struct perfdata_evsel *e, char *out, size_t size);
+void merge_parts_left_out(const struct merge_event *o, const struct perfdata_evsel *e, char *out,
+			  size_t size);
 
 /* ---------- overlap.c ---------- */
 

@@ -266,6 +266,7 @@ static int open_output(struct output *o, struct vmprof_err *err)
 						    .ids = e->ids,
 						    .nr_ids = e->nr_ids,
 						    .no_chains = !e->chains,
+						    .user_copies = e->attr.sample_stack_user,
 						    .group_size = e->group_size,
 						    .group_name = e->group_name};
 	}

@@ -118,7 +118,7 @@ static void say_left_out(const struct merge_input *in)
 			   in->shown, st->out_of_order);
 }
 
-static void say_parts(const struct merge_input *in)
+static void say_parts(const struct merge *m, const struct merge_input *in)
 {
 	for (size_t i = 0; i < perfdata_reader_nr_evsels(in->header); i++) {
 		const struct perfdata_evsel *e = perfdata_reader_evsel(in->header, i);
@@ -126,7 +126,7 @@ static void say_parts(const struct merge_input *in)
 
 		if (in->events[i] == UINT32_MAX)
 			continue;
-		merge_parts_left_out(e, parts, sizeof(parts));
+		merge_parts_left_out(&m->events[in->events[i]], e, parts, sizeof(parts));
 		if (*parts)
 			merge_warn("%s: left out of the samples of %s: %s", in->shown,
 				   escape_str(name, sizeof(name), e->name), parts);
@@ -149,5 +149,5 @@ void merge_say_input(const struct merge *m, const struct merge_input *in)
 	merge_say(m, "\n");
 	say_duplicates(m, in);
 	say_left_out(in);
-	say_parts(in);
+	say_parts(m, in);
 }

@@ -213,10 +213,13 @@ static int scan_private(struct scan *sc, const struct perfdata_record *rec)
 
 	if (!o)
 		return 0;
-	if (!strcmp(rec->private.word, "merge") && json_object_object_get_ex(o, "aligned", &v))
-		sc->in->unaligned = !json_object_get_boolean(v);
-	else
+	if (!strcmp(rec->private.word, "merge")) {
+		sc->in->merged = true;
+		if (json_object_object_get_ex(o, "aligned", &v))
+			sc->in->unaligned = !json_object_get_boolean(v);
+	} else {
 		ret = scan_machine_word(sc, rec, o);
+	}
 	json_object_put(o);
 	return ret;
 }

@@ -39,6 +39,11 @@ static bool is_kernel(uint8_t cpumode)
 	       cpumode == PERF_RECORD_MISC_HYPERVISOR;
 }
 
+static bool is_guest(uint8_t cpumode)
+{
+	return cpumode == PERF_RECORD_MISC_GUEST_KERNEL || cpumode == PERF_RECORD_MISC_GUEST_USER;
+}
+
 /*
  * The bits of misc in the output. Side-band of the kernel's says no mode: of a guest it must be a
  * guest's, since that alone ties it to its machine. A sample without one has its address.
@@ -120,14 +125,37 @@ static void add_address(struct buf *b, const struct perfdata_id *id, uint64_t ip
 	buf_u64(b, ip);
 }
 
-static void encode_sample(struct merge_translator *t, struct buf *out,
-			  const struct perfdata_record *rec, const struct merge_combo *c,
-			  const struct perfdata_id *id)
+/*
+ * A copy is of user space where the sample was recorded: with a sample of a guest that its host
+ * has recorded comes the stack of the process that is the VM, which tells nothing of the guest.
+ */
+static void encode_copy(const struct merge_translator *t, struct buf *out, size_t at,
+			const struct perfdata_record *rec, const struct merge_combo *c)
+{
+	const struct perfdata_parts *parts = rec->parts;
+	struct perfdata_user_copy copy = {0};
+
+	if (c->copied && parts && parts->regs_user.words &&
+	    (t->in->merged || !is_guest(rec->cpumode)))
+		copy = (struct perfdata_user_copy){
+			.abi = parts->regs_user.abi,
+			.regs = parts->regs_user.words,
+			.nr_regs = (unsigned)__builtin_popcountll(parts->regs_user.mask),
+			.stack = parts->stack,
+			.stack_size = parts->stack_size,
+		};
+	perfdata_encode_user_copy(out, at, &copy);
+}
+
+static void encode_chain(struct merge_translator *t, struct buf *out,
+			 const struct perfdata_record *rec, const struct merge_combo *c,
+			 const struct perfdata_id *id)
 {
 	const uint64_t *chain = rec->chain;
 	uint64_t n = rec->chain_len;
 	size_t before = out->len;
 	struct perf_event_header h;
+	uint32_t max;
 
 	if (c->flat) {
 		perfdata_encode_sample(out, id, rec->ip, rec->period, NULL, PERFDATA_NO_CHAINS);
@@ -142,10 +170,21 @@ static void encode_sample(struct merge_translator *t, struct buf *out,
 		chain = (const uint64_t *)(const void *)t->chain.data;
 		n = t->chain.len / sizeof(uint64_t);
 	}
-	perfdata_encode_sample(out, id, rec->ip, rec->period, chain,
-			       n < UINT32_MAX ? (uint32_t)n : UINT32_MAX - 1);
+	max = c->copies ? PERFDATA_CHAIN_BESIDE_COPY : UINT32_MAX - 1;
+	perfdata_encode_sample(out, id, rec->ip, rec->period, chain, n < max ? (uint32_t)n : max);
 	memcpy(&h, out->data + before, sizeof(h));
 	t->in->chains_cut += h.size < n * sizeof(uint64_t);
+}
+
+static void encode_sample(struct merge_translator *t, struct buf *out,
+			  const struct perfdata_record *rec, const struct merge_combo *c,
+			  const struct perfdata_id *id)
+{
+	size_t at = out->len;
+
+	encode_chain(t, out, rec, c, id);
+	if (c->copies)
+		encode_copy(t, out, at, rec, c);
 }
 
 static int translate_sample(struct merge_translator *t, struct merge_source *src,

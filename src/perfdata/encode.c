@@ -87,6 +87,25 @@ void perfdata_encode_sample(struct buf *b, const struct perfdata_id *id, uint64_
 	buf_add(b, chain, (size_t)n * 8);
 }
 
+void perfdata_encode_user_copy(struct buf *b, size_t at, const struct perfdata_user_copy *c)
+{
+	size_t room;
+	uint64_t size;
+
+	buf_u64(b, c->abi);
+	if (c->abi)
+		buf_add(b, c->regs, (size_t)c->nr_regs * 8);
+	room = RECORD_MAX - (b->len - at) - 16; /* its size, and how much of it is valid */
+	size = c->stack_size < room ? c->stack_size : room;
+	size -= size % 8;
+	buf_u64(b, size);
+	if (size) {
+		buf_add(b, c->stack, size);
+		buf_u64(b, size);
+	}
+	end(b, at);
+}
+
 void perfdata_encode_comm(struct buf *b, const struct perfdata_id *id, const char *comm, bool exec)
 {
 	size_t at =

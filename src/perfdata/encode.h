@@ -41,6 +41,21 @@ struct perfdata_map {
 #define PERFDATA_NO_CHAINS UINT32_MAX /* as @chain_len: the event has none */
 void perfdata_encode_sample(struct buf *b, const struct perfdata_id *id, uint64_t ip,
 			    uint64_t period, const uint64_t *chain, uint32_t chain_len);
+/* A sample's copy of user registers and stack; all zero where it has none. */
+struct perfdata_user_copy {
+	uint64_t abi;	      /* PERF_SAMPLE_REGS_ABI_*; NONE: no registers */
+	const uint64_t *regs; /* one for each bit of the event's mask */
+	unsigned nr_regs;
+	const void *stack;
+	uint64_t stack_size;
+};
+/* Frames of a chain that leave half of a record for the copy. */
+#define PERFDATA_CHAIN_BESIDE_COPY 4096
+/*
+ * Puts @c behind the sample that begins at @at and is the last in @b: each one of an event with
+ * user_copies needs it. Of the stack so much is taken as a record has room for.
+ */
+void perfdata_encode_user_copy(struct buf *b, size_t at, const struct perfdata_user_copy *c);
 void perfdata_encode_comm(struct buf *b, const struct perfdata_id *id, const char *comm, bool exec);
 /* KSYMBOL of type BPF or OOL; no more than 4 GiB long. */
 void perfdata_encode_ksymbol(struct buf *b, const struct perfdata_id *id, uint64_t start,

@@ -131,6 +131,8 @@ static void copy_event(struct perfdata_writer *w, struct writer_event *to,
 	to->attr.sample_type = PERFDATA_SAMPLE_TYPE;
 	if (from->no_chains)
 		to->attr.sample_type &= ~(uint64_t)PERF_SAMPLE_CALLCHAIN;
+	if (from->user_copies)
+		to->attr.sample_type |= PERF_SAMPLE_REGS_USER | PERF_SAMPLE_STACK_USER;
 	to->attr.read_format = PERF_FORMAT_ID;
 	to->attr.sample_id_all = 1;
 	to->attr.mmap = to->attr.mmap2 = 1;

@@ -21,6 +21,7 @@ struct perfdata_event {
 	const uint64_t *ids;
 	size_t nr_ids;
 	bool no_chains;		/* its samples are encoded with PERFDATA_NO_CHAINS */
+	bool user_copies;	/* and with perfdata_encode_user_copy(); attr says of what */
 	uint32_t group_size;	/* from 2 on: it leads a group of so many, with those behind it */
 	const char *group_name; /* NULL: it has none */
 };

@@ -140,6 +140,11 @@ static const struct inlined *inlined_at(struct collector *c, const struct recent
 	return &c->inlines.lists[*list];
 }
 
+static uint8_t user_mode(const struct machine *m)
+{
+	return machine_is_host(m) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER;
+}
+
 /*
  * Addresses of a chain with the mode they are of, innermost first, into c->chain; returns their
  * number. perf takes frames before any marker for user space. A marker that nobody knows makes the
@@ -148,7 +153,7 @@ static const struct inlined *inlined_at(struct collector *c, const struct recent
 static size_t split_chain(struct collector *c, const struct perfdata_record *rec,
 			  const struct machine *m)
 {
-	uint8_t cpumode = machine_is_host(m) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER;
+	uint8_t cpumode = user_mode(m);
 	uint8_t first = c->opt.inlines == INLINES_ALL ? INLINED_WANTED : 0, inlined = first;
 	size_t n = 0;
 
@@ -174,13 +179,14 @@ static size_t add_user_stack(struct collector *c, struct thread *t,
 			     const struct perfdata_record *rec, size_t n)
 {
 	uint8_t inlined = c->opt.inlines == INLINES_NONE ? 0 : INLINED_WANTED;
+	uint8_t cpumode = user_mode(t->machine);
 	size_t user;
 	const uint64_t *ips =
 		session_user_stack(c->p->session, t, rec, c->opt.max_user_stack, &user);
 
 	c->chain = xgrow(c->chain, &c->chain_cap, n + user, sizeof(*c->chain));
 	for (size_t i = 0; i < user; i++)
-		c->chain[n + i] = (struct raw_frame){ips[i], PERF_RECORD_MISC_USER, inlined};
+		c->chain[n + i] = (struct raw_frame){ips[i], cpumode, inlined};
 	return n + user;
 }
 

@@ -294,15 +294,15 @@ static bool put_chain(struct script *s, const struct perfdata_record *rec, bool 
 static bool put_user_stack(struct script *s, const struct perfdata_record *rec, struct thread *t,
 			   unsigned how)
 {
+	uint8_t mode =
+		machine_is_host(t->machine) ? PERF_RECORD_MISC_USER : PERF_RECORD_MISC_GUEST_USER;
 	size_t n;
 	const uint64_t *ips = session_user_stack(s->session, t, rec, s->opt.max_stack, &n);
 
 	if (s->opt.inlines != INLINES_NONE)
 		how |= FRAMETEXT_INLINED;
 	for (size_t i = 0; i < n; i++)
-		frametext_put(&s->frames,
-			      frametext_get(&s->frames, PERF_RECORD_MISC_USER, ips[i], how),
-			      &s->out);
+		frametext_put(&s->frames, frametext_get(&s->frames, mode, ips[i], how), &s->out);
 	return n;
 }
 

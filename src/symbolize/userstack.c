@@ -173,6 +173,15 @@ static enum userstack_end walk(struct walk *w, size_t max, size_t *n)
 	}
 }
 
+/*
+ * Is a copy of what @t had in user space? A host's recorder copies of a guest's sample the stack of
+ * the process that is the VM; what was merged has no such copies, but those of recorders in VMs.
+ */
+static bool is_of(const struct session *s, const struct thread *t)
+{
+	return t->machine->pid == -1 || s->nr_marks;
+}
+
 const uint64_t *session_user_stack(struct session *s, struct thread *t,
 				   const struct perfdata_record *rec, size_t max, size_t *n)
 {
@@ -180,7 +189,7 @@ const uint64_t *session_user_stack(struct session *s, struct thread *t,
 	struct walk w = {.s = s, .t = t, .exact = true};
 
 	*n = 0;
-	if (!parts || !parts->regs_user.words || !parts->stack_size || t->machine->pid != -1)
+	if (!parts || !parts->regs_user.words || !parts->stack_size || !is_of(s, t))
 		return NULL;
 	if (!find_arch(rec, &w.arch)) {
 		s->user_stack_ends[USERSTACK_NO_REGS]++;

@@ -168,6 +168,42 @@ perf_samples() {
 	[[ $stderr == *"exclude each other"* ]]
 }
 
+@test "merge: chains out of copies of the stack are the same behind it, of the host and of a VM, and once more" {
+	recorded
+	command -v gcc >/dev/null || skip "gcc is not installed"
+	cat >"$dir/three.c" <<-'EOF'
+		volatile unsigned long sum;
+		#define FUNCTION __attribute__((noinline, noclone))
+		FUNCTION void f3(int n) { while (n--) sum += (unsigned long)n; __asm__(""); }
+		FUNCTION int f2(int n) { f3(n); __asm__(""); return (int)sum; }
+		FUNCTION int f1(int n) { int r = f2(n); __asm__(""); return r + 1; }
+		int main(void) { for (int i = 0; i < 40000; i++) f1(20000); return 0; }
+	EOF
+	gcc -O2 -fomit-frame-pointer -o "$dir/three" "$dir/three.c"
+	perf record -q -e cpu-clock:u -F 500 --call-graph dwarf,2048 -k CLOCK_MONOTONIC -o "$dir/copies" \
+		-- "$dir/three"
+	cp "$dir/copies" "$dir/again"
+	run -0 --separate-stderr merge "$dir/copies" "web1=$dir/again"
+	[[ $stderr != *STACK_USER* && $stderr != *REGS_USER* ]]
+	# behind libc, whose names depend on where its debug file is
+	chains() { sed -n 's/.*;main;/main;/p' | awk '{ n[$1] += $2 } END { for (c in n) print c, n[c] }' | sort; }
+	"$VMPROF" report --folded -i "$dir/copies" | chains >"$dir/want"
+	grep -q '^main;f1;f2;f3 ' "$dir/want"
+	mv "$out" "$dir/once"
+	run -0 --separate-stderr merge "$dir/once"
+	for file in "$dir/once" "$out"; do
+		for vm in host web1; do
+			"$VMPROF" report --folded -i "$file" --symfs web1=/ |
+				grep "^$vm;" | chains >"$dir/got"
+			diff "$dir/want" "$dir/got"
+		done
+		[ "$("$VMPROF" script -i "$file" --symfs web1=/ | grep -c ' f2+')" -eq \
+			"$((2 * $("$VMPROF" script -i "$dir/copies" | grep -c ' f2+')))" ]
+	done
+	# perf unwinds them, too
+	[ "$(perf script -i "$out" --no-inline 2>/dev/null | grep -c ' f2+')" -gt 0 ]
+}
+
 @test "merge: pipes in and out" {
 	recorded
 	record - -k CLOCK_MONOTONIC
