@@ -12,6 +12,7 @@
 #include "report/collect.h"
 #include "report/report.h"
 #include "report/timeline.h"
+#include "util/text.h"
 #include "util/xalloc.h"
 
 static const char usage[] =
@@ -23,7 +24,8 @@ static const char usage[] =
 	"tgid,\n"
 	"                           cpu, vcpu, cgroup, srcline, srcfile, parent, symbol_size, "
 	"weight,\n"
-	"                           ins_lat, p_stage_cyc, code_page_size, local_weight, ...;\n"
+	"                           time, transaction, ins_lat, p_stage_cyc, code_page_size,\n"
+	"                           local_weight, ...;\n"
 	"                           '+KEYS' adds to the default\n"
 	"  -p, --parent REGEX       a key: the function of the call chain that REGEX matches\n"
 	"  -F, --fields KEYS        show these, also: overhead, overhead_children, overhead_sys,\n"
@@ -60,6 +62,10 @@ static const char usage[] =
 	"output\n"
 	"      --time START,STOP    only samples of this time, in seconds; either may be missing;\n"
 	"                           or parts of all: 10%/2, 0%-10%\n"
+	"      --time-quantum TIME  what key time counts in (default 100ms)\n"
+	"      --mem-mode           weights of accesses to memory; also by mem, snoop, tlb, "
+	"locked,\n"
+	"                           blocked, phys_daddr, data_page_size\n"
 	"      --timeline           each sample in the order of time: CPU, VM, pid, address, "
 	"symbol\n"
 	"      --json               everything for programs\n"
@@ -77,6 +83,7 @@ struct args {
 	const char *parent, *flamegraph, *call_graph, *percent_limit, *percentage;
 	char *sort; /* opt.sort, if it is not as it was given */
 	bool branch_stack, no_branch_stack;
+	uint64_t time_quantum;
 	bool group; /* all events side by side */
 	bool no_children, no_call_graph, inverted;
 	bool stats, folded, json, timeline;
@@ -112,6 +119,25 @@ static int set_children(void *args, const char *arg, struct vmprof_err *err)
 	return 0;
 }
 
+/* perf's: a whole number of units, without one of nanoseconds. */
+static int set_time_quantum(void *args, const char *arg, struct vmprof_err *err)
+{
+	static const struct {
+		const char *name;
+		uint64_t ns;
+	} units[] = {{"", 1}, {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
+	struct args *a = args;
+	char *end, text[64];
+	uint64_t n = strtoull(arg, &end, 10);
+
+	for (size_t i = 0; i < sizeof(units) / sizeof(*units) && *arg >= '0' && *arg <= '9'; i++)
+		if (!strcmp(end, units[i].name) &&
+		    !__builtin_mul_overflow(n, units[i].ns, &a->time_quantum) && a->time_quantum)
+			return 0;
+	return err_set(err, EINVAL, "--time-quantum '%s' is not a time as 100ms, 20us or 1s",
+		       escape_str(text, sizeof(text), arg));
+}
+
 static const struct cli_option opts[] = {
 	{"sort", 's', TEXT(opt.sort)},
 	{"parent", 'p', TEXT(parent)},
@@ -140,6 +166,8 @@ static const struct cli_option opts[] = {
 	{"json", 0, FLAG(json)},
 	{"timeline", 0, FLAG(timeline)},
 	{"time", 0, CLI_TEXT(struct args, in.time)},
+	{"time-quantum", 0, .argument = true, .set = set_time_quantum},
+	{"mem-mode", 0, FLAG(opt.memory)},
 	{"stats", 0, FLAG(stats)},
 	{"quiet", 'q', FLAG(opt.quiet)},
 	{"verbose", 'v', .set = set_verbose},
@@ -190,10 +218,13 @@ static int settle(struct args *a)
 	struct callgraph_config *cg = &a->opt.callgraph;
 	/* whether there are branches is not known yet */
 	struct layout_config columns = {
-		.sort = a->opt.sort, .fields = a->opt.fields, .branches = true};
+		.fields = a->opt.fields, .branches = true, .memory = a->opt.memory};
 	struct layout l = {0};
 	int ret = check_outputs(a);
 
+	if (a->opt.memory && !a->opt.sort)
+		a->opt.sort = "local_weight,mem,symbol,dso,snoop,tlb,locked,blocked,local_ins_lat,"
+			      "local_p_stage_cyc";
 	sort_by_parent(a);
 	columns.sort = a->opt.sort;
 	*cg = (struct callgraph_config){.mode = CALLGRAPH_GRAPH, .min_percent = 0.5};
@@ -265,7 +296,7 @@ static int choose_branches(struct args *a, bool *branches)
 		types |= perfdata_reader_evsel(a->in.reader, i)->attr.sample_type;
 	*branches = a->branch_stack || (!a->no_branch_stack && types & PERF_SAMPLE_BRANCH_STACK &&
 					!(types & PERF_SAMPLE_STACK_USER));
-	*branches &= !a->folded && !a->flamegraph && !a->stats;
+	*branches &= !a->opt.memory && !a->folded && !a->flamegraph && !a->stats;
 	if (a->branch_stack && !(types & PERF_SAMPLE_BRANCH_STACK))
 		return err_set(&a->err, EINVAL,
 			       "-b was given, but %s has no branch stacks; record with -b",
@@ -287,8 +318,11 @@ static int read_records(struct run *r)
 		.cpus = a->in.cpus,
 		.times = a->in.time ? &a->times : NULL,
 		.max_user_stack = a->opt.max_stack,
+		.time_quantum = a->time_quantum,
+		.memory = a->opt.memory,
 	};
-	struct layout_config columns = {.sort = a->opt.sort, .fields = a->opt.fields};
+	struct layout_config columns = {
+		.sort = a->opt.sort, .fields = a->opt.fields, .memory = a->opt.memory};
 	struct layout l = {0};
 	struct collector *c = NULL;
 	unsigned needs = filter_needs(&a->opt.filter);

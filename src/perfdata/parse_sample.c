@@ -119,7 +119,7 @@ static void parse_parts(struct perfdata_reader *r, struct words *w, const struct
 	if (t & PERF_SAMPLE_DATA_SRC)
 		p->data_src = next(w);
 	if (t & PERF_SAMPLE_TRANSACTION)
-		next(w);
+		p->transaction = next(w);
 	if (t & PERF_SAMPLE_REGS_INTR)
 		parse_regs(w, l->regs_intr, &p->regs_intr);
 	if (t & PERF_SAMPLE_PHYS_ADDR)

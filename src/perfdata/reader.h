@@ -42,7 +42,8 @@ struct perfdata_parts {
 	} regs_user, regs_intr;
 	const void *stack; /* of user space, from its pointer on */
 	uint64_t stack_size;
-	uint64_t data_src; /* union perf_mem_data_src, the same in either byte order */
+	uint64_t data_src;    /* union perf_mem_data_src, the same in either byte order */
+	uint64_t transaction; /* PERF_TXN_* */
 	uint64_t phys_addr, cgroup, data_page_size, code_page_size;
 };
 

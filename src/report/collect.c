@@ -6,6 +6,7 @@
 
 #include "report/addrcache.h"
 #include "report/chaincache.h"
+#include "report/datasource.h"
 #include "report/filter.h"
 #include "report/parents.h"
 #include "symbolize/userstack.h"
@@ -65,6 +66,8 @@ int collector_new(struct collector **out, struct profile *p, const struct collec
 	c->p = p;
 	c->opt = *opt;
 	inlines_init(&c->inlines);
+	if (!c->opt.time_quantum)
+		c->opt.time_quantum = 100000000;
 	if (!c->opt.max_user_stack)
 		c->opt.max_user_stack = PERF_MAX_STACK_DEPTH;
 	if (opt->cpus)
@@ -278,10 +281,18 @@ static uint32_t collect_chain(struct collector *c, struct recent *r,
 	return node;
 }
 
+static uint64_t data_source(const struct perfdata_record *rec, const struct perfdata_parts *parts)
+{
+	return rec->evsel->attr.sample_type & PERF_SAMPLE_DATA_SRC ? parts->data_src
+								   : DATASOURCE_NONE;
+}
+
 /* Of these only what is needed tells contexts apart. */
 static void take_values(const struct collector *c, struct context *ctx,
 			const struct perfdata_record *rec)
 {
+	static const struct perfdata_parts none;
+	const struct perfdata_parts *parts = rec->parts ? rec->parts : &none;
 	const struct {
 		unsigned need;
 		uint64_t value;
@@ -289,8 +300,12 @@ static void take_values(const struct collector *c, struct context *ctx,
 		[SAMPLE_WEIGHT] = {PROFILE_BY_WEIGHT, rec->weight},
 		[SAMPLE_INS_LAT] = {PROFILE_BY_INS_LAT, rec->weight2},
 		[SAMPLE_STAGE_CYCLES] = {PROFILE_BY_STAGE_CYCLES, rec->weight3},
-		[SAMPLE_CODE_PAGE_SIZE] = {PROFILE_BY_CODE_PAGE_SIZE,
-					   rec->parts ? rec->parts->code_page_size : 0},
+		[SAMPLE_CODE_PAGE_SIZE] = {PROFILE_BY_CODE_PAGE_SIZE, parts->code_page_size},
+		[SAMPLE_TIME] = {PROFILE_BY_TIME, rec->time - rec->time % c->opt.time_quantum},
+		[SAMPLE_TRANSACTION] = {PROFILE_BY_TRANSACTIONS, parts->transaction},
+		[SAMPLE_DATA_SOURCE] = {PROFILE_BY_DATA_SOURCE, data_source(rec, parts)},
+		[SAMPLE_PHYS_ADDR] = {PROFILE_BY_PHYS_ADDR, parts->phys_addr},
+		[SAMPLE_DATA_PAGE_SIZE] = {PROFILE_BY_DATA_PAGE_SIZE, parts->data_page_size},
 	};
 
 	for (unsigned i = 0; i < SAMPLE_VALUES; i++)
@@ -415,6 +430,8 @@ static void collect_sample(struct collector *c, const struct perfdata_record *re
 		return;
 	if (c->opt.times && !time_ranges_have(c->opt.times, rec->time))
 		return;
+	if (c->opt.memory)
+		s.period = rec->weight ? rec->weight : 1;
 	s.event = rec->evsel->index;
 	r = recent_of(c, session_thread(p->session, rec));
 	s.thread = r->thread;

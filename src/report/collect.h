@@ -20,6 +20,8 @@ struct collect_options {
 	const char *parent;    /* regular expression for context.parent, where that is needed */
 	bool parent_outermost; /* the outermost function that it matches, not the innermost */
 	const char *cpus;      /* "0,2-3": only samples of these CPUs; NULL all */
+	uint64_t time_quantum; /* nanoseconds of one PROFILE_BY_TIME; 0: 100 ms */
+	bool memory;	       /* what counts is weights: how long accesses to memory took */
 	const struct time_ranges *times; /* only samples of these times; NULL all */
 	unsigned max_stack;		 /* only the innermost frames of a chain; 0 all */
 	/* Frames that are looked for in a copy of the stack; 0: as many as the kernel looks for. */

@@ -280,6 +280,12 @@ static void symbol_print(const struct hist *h, const struct hist_entry *e, unsig
 	.sort = column_##name##_sort, .width = column_##printed##_width,                           \
 	.print = column_##printed##_print, .number = true
 
+/* The same of what is put into words. */
+#define SAMPLE_TEXT(value, name)                                                                   \
+	.kind = COLUMN_CONTEXT, .needs = PROFILE_BY_##value, .context_id = column_##name##_id,     \
+	.sort = column_##name##_sort, .width = column_##name##_width,                              \
+	.print = column_##name##_print
+
 const struct column columns[COLUMN_COUNT] = {
 	[COLUMN_PID] = {.key = "pid",
 			.header = "    Pid:Command",
@@ -482,7 +488,24 @@ const struct column columns[COLUMN_COUNT] = {
 				 SAMPLE_VALUE(STAGE_CYCLES, stage_cycles, stage_cycles)},
 	[COLUMN_CODE_PAGE_SIZE] = {.key = "code_page_size",
 				   .header = "Code Page Size",
-				   SAMPLE_VALUE(CODE_PAGE_SIZE, code_page_size, code_page_size)},
+				   SAMPLE_TEXT(CODE_PAGE_SIZE, code_page_size)},
+	[COLUMN_TIME] = {.key = "time", .header = "Time", SAMPLE_TEXT(TIME, time)},
+	[COLUMN_TRANSACTION] = {.key = "transaction",
+				.header = "Transaction                ",
+				SAMPLE_TEXT(TRANSACTIONS, transaction)},
+	[COLUMN_LOCKED] = {.key = "locked", .header = "Locked", SAMPLE_TEXT(DATA_SOURCE, locked)},
+	[COLUMN_TLB] = {.key = "tlb", .header = "TLB access", SAMPLE_TEXT(DATA_SOURCE, tlb)},
+	[COLUMN_MEM] = {.key = "mem", .header = "Memory access", SAMPLE_TEXT(DATA_SOURCE, mem)},
+	[COLUMN_SNOOP] = {.key = "snoop", .header = "Snoop", SAMPLE_TEXT(DATA_SOURCE, snoop)},
+	[COLUMN_PHYS_DADDR] = {.key = "phys_daddr",
+			       .header = "Data Physical Address",
+			       SAMPLE_TEXT(PHYS_ADDR, phys_daddr)},
+	[COLUMN_DATA_PAGE_SIZE] = {.key = "data_page_size",
+				   .header = "Data Page Size",
+				   SAMPLE_TEXT(DATA_PAGE_SIZE, data_page_size)},
+	[COLUMN_BLOCKED] = {.key = "blocked",
+			    .header = "Blocked",
+			    SAMPLE_TEXT(DATA_SOURCE, blocked)},
 	[COLUMN_OVERHEAD] = {.key = "overhead",
 			     .header = "Overhead",
 			     .value = overhead_value,

@@ -60,6 +60,15 @@ COLUMN_FUNCTIONS(local_ins_lat)
 COLUMN_FUNCTIONS(stage_cycles)
 COLUMN_FUNCTIONS(local_stage_cycles)
 COLUMN_FUNCTIONS(code_page_size)
+COLUMN_FUNCTIONS(time)
+COLUMN_FUNCTIONS(transaction)
+COLUMN_FUNCTIONS(locked)
+COLUMN_FUNCTIONS(tlb)
+COLUMN_FUNCTIONS(mem)
+COLUMN_FUNCTIONS(snoop)
+COLUMN_FUNCTIONS(blocked)
+COLUMN_FUNCTIONS(phys_daddr)
+COLUMN_FUNCTIONS(data_page_size)
 #undef COLUMN_FUNCTIONS
 
 uint64_t column_parent_id(const struct hist *h, const struct context *ctx);
@@ -67,5 +76,14 @@ uint64_t column_weight_id(const struct hist *h, const struct context *ctx);
 uint64_t column_ins_lat_id(const struct hist *h, const struct context *ctx);
 uint64_t column_stage_cycles_id(const struct hist *h, const struct context *ctx);
 uint64_t column_code_page_size_id(const struct hist *h, const struct context *ctx);
+uint64_t column_time_id(const struct hist *h, const struct context *ctx);
+uint64_t column_transaction_id(const struct hist *h, const struct context *ctx);
+uint64_t column_locked_id(const struct hist *h, const struct context *ctx);
+uint64_t column_tlb_id(const struct hist *h, const struct context *ctx);
+uint64_t column_mem_id(const struct hist *h, const struct context *ctx);
+uint64_t column_snoop_id(const struct hist *h, const struct context *ctx);
+uint64_t column_blocked_id(const struct hist *h, const struct context *ctx);
+uint64_t column_phys_daddr_id(const struct hist *h, const struct context *ctx);
+uint64_t column_data_page_size_id(const struct hist *h, const struct context *ctx);
 
 #endif

@@ -51,7 +51,6 @@ ID_AND_ORDER(stage_cycles, SAMPLE_STAGE_CYCLES)
 PRINTED(local_stage_cycles, SAMPLE_STAGE_CYCLES, value_of)
 PRINTED(stage_cycles, SAMPLE_STAGE_CYCLES, sum_of)
 ID_AND_ORDER(code_page_size, SAMPLE_CODE_PAGE_SIZE)
-PRINTED(code_page_size, SAMPLE_CODE_PAGE_SIZE, value_of)
 
 static const char *parent_text(const struct hist *h, const struct hist_entry *e)
 {

@@ -53,8 +53,9 @@ static void put_hit(struct buf *b, uint64_t v, uint64_t hit, uint64_t miss)
 	text_str(b, v & miss ? " miss" : "");
 }
 
-static void put_level(struct buf *b, const union perf_mem_data_src *d)
+void datasource_level(struct buf *b, uint64_t value)
 {
+	const union perf_mem_data_src src = {.val = value}, *d = &src;
 	const uint64_t hit = PERF_MEM_LVL_HIT, miss = PERF_MEM_LVL_MISS;
 	const char *hop = hops[d->mem_hops], *number = level_numbers[d->mem_lvl_num];
 	size_t start = b->len;
@@ -76,8 +77,9 @@ static void put_level(struct buf *b, const union perf_mem_data_src *d)
 	put_hit(b, d->mem_lvl, hit, miss);
 }
 
-static void put_snoop(struct buf *b, const union perf_mem_data_src *d)
+void datasource_snoop(struct buf *b, uint64_t value)
 {
+	const union perf_mem_data_src src = {.val = value}, *d = &src;
 	unsigned printed = 0;
 
 	put_bits(b, d->mem_snoop, 0, snoops, 5, &printed);
@@ -86,8 +88,9 @@ static void put_snoop(struct buf *b, const union perf_mem_data_src *d)
 		text_str(b, "N/A");
 }
 
-static void put_tlb(struct buf *b, uint64_t v)
+void datasource_tlb(struct buf *b, uint64_t value)
 {
+	const uint64_t v = (union perf_mem_data_src){.val = value}.mem_dtlb;
 	const uint64_t hit = PERF_MEM_TLB_HIT, miss = PERF_MEM_TLB_MISS;
 	unsigned printed = 0;
 
@@ -97,13 +100,17 @@ static void put_tlb(struct buf *b, uint64_t v)
 	put_hit(b, v, hit, miss);
 }
 
-static void put_lock(struct buf *b, uint64_t v)
+void datasource_lock(struct buf *b, uint64_t value)
 {
+	const uint64_t v = (union perf_mem_data_src){.val = value}.mem_lock;
+
 	text_str(b, v & PERF_MEM_LOCK_NA ? "N/A" : v & PERF_MEM_LOCK_LOCKED ? "Yes" : "No");
 }
 
-static void put_blocked(struct buf *b, uint64_t v)
+void datasource_blocked(struct buf *b, uint64_t value)
 {
+	const uint64_t v = (union perf_mem_data_src){.val = value}.mem_blk;
+
 	if (!v || v & PERF_MEM_BLK_NA) {
 		text_str(b, " N/A");
 		return;
@@ -119,13 +126,27 @@ void datasource_put(struct buf *b, uint64_t value)
 	text_str(b, "|OP ");
 	put_operation(b, d.mem_op);
 	text_str(b, "|LVL ");
-	put_level(b, &d);
+	datasource_level(b, value);
 	text_str(b, "|SNP ");
-	put_snoop(b, &d);
+	datasource_snoop(b, value);
 	text_str(b, "|TLB ");
-	put_tlb(b, d.mem_dtlb);
+	datasource_tlb(b, value);
 	text_str(b, "|LCK ");
-	put_lock(b, d.mem_lock);
+	datasource_lock(b, value);
 	text_str(b, "|BLK ");
-	put_blocked(b, d.mem_blk);
+	datasource_blocked(b, value);
+}
+
+void datasource_page_size(struct buf *b, uint64_t size)
+{
+	const char *unit = "BKMG";
+
+	if (!size) {
+		text_str(b, "N/A");
+		return;
+	}
+	for (; size / 1024 > 1 && unit[1]; unit++)
+		size /= 1024;
+	text_dec(b, size, 0);
+	text_char(b, *unit);
 }

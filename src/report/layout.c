@@ -40,7 +40,6 @@ static bool has_field(const struct layout *l, const struct column *c)
 	return false;
 }
 
-/* There are fewer columns than room for them, and each comes once. */
 static void add_sort(struct layout *l, const struct column *c)
 {
 	if (has_sort(l, c))
@@ -158,6 +157,11 @@ int layout_setup(struct layout *l, const struct layout_config *cfg, struct vmpro
 		add_field(l, l->sort[i]);
 	for (unsigned i = 0; i < l->nr_fields; i++)
 		add_sort(l, l->fields[i].column);
+	for (unsigned i = 0; i < l->nr_sort && !cfg->memory; i++)
+		if (l->sort[i]->needs & PROFILE_BY_ACCESS)
+			return err_set(err, EINVAL,
+				       "'%s' is of accesses to memory: it needs --mem-mode",
+				       l->sort[i]->key);
 	l->has_vm = has_sort(l, &columns[COLUMN_VM]);
 	for (unsigned i = 0; i < l->nr_sort && !cfg->branches; i++)
 		if (l->sort[i]->kind == COLUMN_BRANCH)

@@ -75,8 +75,10 @@ enum column_id {
 	COLUMN_SRCFILE,
 	COLUMN_LOCAL_WEIGHT,
 	COLUMN_WEIGHT,
+	COLUMN_TRANSACTION,
 	COLUMN_SYMBOL_SIZE,
 	COLUMN_CGROUP,
+	COLUMN_TIME,
 	COLUMN_CODE_PAGE_SIZE,
 	COLUMN_LOCAL_INS_LAT,
 	COLUMN_INS_LAT,
@@ -96,6 +98,13 @@ enum column_id {
 	COLUMN_IN_TX,
 	COLUMN_ABORT,
 	COLUMN_CYCLES,
+	COLUMN_LOCKED,
+	COLUMN_TLB,
+	COLUMN_MEM,
+	COLUMN_SNOOP,
+	COLUMN_PHYS_DADDR,
+	COLUMN_DATA_PAGE_SIZE,
+	COLUMN_BLOCKED,
 	COLUMN_OVERHEAD,
 	COLUMN_OVERHEAD_SYS,
 	COLUMN_OVERHEAD_US,
@@ -114,7 +123,8 @@ int column_sort(const struct column *c, const struct hist *h, const struct hist_
 void column_print(const struct column *c, const struct hist *h, const struct hist_entry *e,
 		  unsigned width, struct buf *b);
 
-#define LAYOUT_MAX_COLUMNS 32
+/* Each comes once. */
+#define LAYOUT_MAX_COLUMNS COLUMN_COUNT
 
 struct layout_field {
 	const struct column *column;
@@ -136,7 +146,7 @@ struct layout {
 
 struct layout_config {
 	const char *sort, *fields; /* as given, or NULL */
-	bool children, samples, period, cpu_utilization, guests, branches;
+	bool children, samples, period, cpu_utilization, guests, branches, memory;
 };
 
 /* 0, or -EINVAL with a sentence. */

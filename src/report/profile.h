@@ -31,10 +31,19 @@ enum profile_needs {
 	PROFILE_BY_INS_LAT = 1 << 9,
 	PROFILE_BY_STAGE_CYCLES = 1 << 10,
 	PROFILE_BY_CODE_PAGE_SIZE = 1 << 11,
+	PROFILE_BY_TIME = 1 << 14,
+	PROFILE_BY_TRANSACTIONS = 1 << 15,
+	PROFILE_BY_DATA_SOURCE = 1 << 16,
+	PROFILE_BY_PHYS_ADDR = 1 << 17,
+	PROFILE_BY_DATA_PAGE_SIZE = 1 << 18,
 	/* frames */
 	PROFILE_BY_SRCLINE = 1 << 12,
 	PROFILE_BY_SRCFILE = 1 << 13,
 };
+
+/* What only samples of accesses to memory have. */
+#define PROFILE_BY_ACCESS                                                                          \
+	(PROFILE_BY_DATA_SOURCE | PROFILE_BY_PHYS_ADDR | PROFILE_BY_DATA_PAGE_SIZE)
 
 /* A number that some samples have, each with the PROFILE_BY_* that it is kept for. */
 enum sample_value {
@@ -42,6 +51,11 @@ enum sample_value {
 	SAMPLE_INS_LAT,
 	SAMPLE_STAGE_CYCLES,
 	SAMPLE_CODE_PAGE_SIZE,
+	SAMPLE_TIME, /* the beginning of its time quantum */
+	SAMPLE_TRANSACTION,
+	SAMPLE_DATA_SOURCE,
+	SAMPLE_PHYS_ADDR,
+	SAMPLE_DATA_PAGE_SIZE,
 	SAMPLE_VALUES
 };
 

@@ -23,6 +23,7 @@ struct report_options {
 	bool children;
 	bool no_groups; /* a table for each event, also where they were recorded as a group */
 	bool show_samples, show_period, cpu_utilization;
+	bool memory; /* --mem-mode, which the collector has seen to */
 	bool relative;
 	bool quiet;
 	bool by_vm;

@@ -252,20 +252,10 @@ static void put_bpf_output(struct buf *b, const uint8_t *p, size_t n)
 	text_str(b, "\"\n");
 }
 
-/* 4K, 2M. */
 static void put_page_size(struct buf *b, uint64_t size)
 {
-	const char *unit = "BKMG";
-
 	text_char(b, ' ');
-	if (!size) {
-		text_str(b, "N/A");
-		return;
-	}
-	for (; size / 1024 > 1 && unit[1]; unit++)
-		size /= 1024;
-	text_dec(b, size, 0);
-	text_char(b, *unit);
+	datasource_page_size(b, size);
 }
 
 void script_parts(struct script *s, const struct perfdata_record *rec, uint32_t fields)

@@ -122,6 +122,7 @@ int report_prepare(struct report *r, struct profile *p, const struct report_opti
 		.period = opt->show_period,
 		.cpu_utilization = opt->cpu_utilization,
 		.branches = p->branches,
+		.memory = opt->memory,
 		.guests = p->has_guests && !opt->by_vm,
 	};
 	ret = layout_setup(&r->layout, &cfg, err);
@@ -308,7 +309,14 @@ static void print_title(const struct table *t)
 	if (t->r->opt.time)
 		fprintf(t->f, " (time slices: %s)",
 			escape_str(slices, sizeof(slices), t->r->opt.time));
-	fprintf(t->f, "\n# Event count (approx.): %" PRIu64 "\n#\n", total);
+	fprintf(t->f, "\n# %s: %" PRIu64 "\n",
+		t->r->opt.memory ? "Total weight " : "Event count (approx.)", total);
+	if (t->r->opt.memory) {
+		fputs("# Sort order   : ", t->f);
+		escape_fputs(t->r->opt.sort, t->f);
+		fputc('\n', t->f);
+	}
+	fputs("#\n", t->f);
 }
 
 static void print_table(struct report *r, uint32_t event, uint32_t nr_events,

@@ -5,11 +5,11 @@ import random
 import struct
 import sys
 
-IP, TID, TIME, ADDR, RAW, BRANCHES, UREGS, DATA_SRC, IREGS = (
-    1 << i for i in (0, 1, 2, 3, 10, 11, 12, 15, 18))
+IP, TID, TIME, ADDR, RAW, BRANCHES, UREGS, DATA_SRC, TXN, IREGS = (
+    1 << i for i in (0, 1, 2, 3, 10, 11, 12, 15, 17, 18))
 PHYS, DATA_PAGE, CODE_PAGE, WEIGHT_STRUCT, CPU, ID = (1 << i for i in (19, 22, 23, 24, 7, 16))
 COMMON = ID | IP | TID | TIME | CPU
-MEMORY = COMMON | ADDR | BRANCHES | UREGS | WEIGHT_STRUCT | DATA_SRC | IREGS | PHYS | DATA_PAGE | CODE_PAGE
+MEMORY = COMMON | ADDR | BRANCHES | UREGS | WEIGHT_STRUCT | DATA_SRC | TXN | IREGS | PHYS | DATA_PAGE | CODE_PAGE
 REGS = (1 << 33) - 1 if sys.argv[2] == 'aarch64' else 0xff0fff | 1 << 33
 random.seed(7)
 
@@ -49,7 +49,7 @@ def memory(i):
     body = words(1, 0x400000 + i, 11 | 11 << 32, 10**9 + i * 1000, number(47), 0)
     body += words(n, *[x for _ in range(n) for x in (number(47), number(63) | 1 << 63, number(30))])
     body += words(*regs) if i % 5 else words(0)
-    body += words(number(48), source())
+    body += words(number(48), source(), random.choice((0, 2, 1 << i % 8, 0xb | 5 << 32)))
     body += words(*regs, number(48), random.choice((0, 4096, 2 << 20, 1 << 30)), 4096)
     return sample(body)
 
