@@ -1,15 +1,23 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/* main > first > second > third > { hot_a 75 %, hot_b 25 % } > spin, for ever. */
+/*
+ * main > first > second > third > { hot_a 75 %, hot_b 25 % } > spin, for ever. -DPARTS_A=,
+ * -DPARTS_B=: other shares.
+ */
 #include "work.h"
+
+#ifndef PARTS_A
+#define PARTS_A 3
+#define PARTS_B 1
+#endif
 
 WORK_FUNCTION static uint64_t W(hot_a)(uint64_t x, unsigned n)
 {
-	return W(spin)(x, 3 * n) | 1;
+	return W(spin)(x, PARTS_A * n) | 1;
 }
 
 WORK_FUNCTION static uint64_t W(hot_b)(uint64_t x, unsigned n)
 {
-	return W(spin)(x, n) | 1;
+	return W(spin)(x, PARTS_B * n) | 1;
 }
 
 WORK_FUNCTION static uint64_t W(third)(uint64_t x)

@@ -87,7 +87,8 @@ kernel_package() {
 
 # The modules that the images ask for; those that a kernel has built in are not there.
 kernel_modules='af_alg algif_hash wp512 irqbypass kvm kvm-amd
-	virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_console'
+	virtio virtio_ring virtio_pci_legacy_dev virtio_pci_modern_dev virtio_pci virtio_console
+	xen-privcmd xen-evtchn xen-gntdev xen-gntalloc xenfs'
 
 # fetch_kernel FLAVOUR|VMLINUZ: prints the folder with vmlinuz and NAME.ko of this kernel.
 fetch_kernel() {
@@ -118,3 +119,43 @@ kernel_modules_globs=()
 for m in $kernel_modules; do
 	kernel_modules_globs+=("./lib/modules/*/$m.ko*")
 done
+
+# raw_kernel KERNELDIR: prints the path of its kernel as an ELF file. Unpacking is the host's: a machine
+# under translation takes a minute for it.
+raw_kernel() {
+	local at
+	if [[ ! -s $1/vmlinux ]]; then
+		at=$(LC_ALL=C grep -m 1 -abo -P '\xfd7zXZ\x00' "$1/vmlinuz" | head -n 1 | cut -d : -f 1)
+		[[ -n $at ]] || die "$1/vmlinuz is not compressed by xz"
+		# What follows the kernel is none of it.
+		tail -c "+$((at + 1))" "$1/vmlinuz" | xz -dc --single-stream >"$1/vmlinux.new" 2>/dev/null || :
+		[[ $(head -c 4 "$1/vmlinux.new" | tail -c 3) = ELF ]] || die "there is no kernel in $1/vmlinuz"
+		mv "$1/vmlinux.new" "$1/vmlinux"
+	fi
+	echo "$1/vmlinux"
+}
+
+# xen_version: the newest one there are packages of
+xen_version() {
+	local version
+	version=$(apt-cache "${apt_options[@]}" search --names-only '^xen-hypervisor-[0-9.]+-amd64$' |
+		sed 's/^xen-hypervisor-\([0-9.]*\)-.*/\1/' | sort -V | tail -n 1)
+	[[ -n $version ]] || die "no package of Xen is known: run 'apt-get update' as root"
+	echo "$version"
+}
+
+# fetch_xen: prints the path of the hypervisor, as an ELF file
+fetch_xen() {
+	local deb dir
+	deb=$(fetch_debs "xen-hypervisor-$(xen_version)-amd64")
+	dir=$cache/xen/$(basename "$deb" .deb)
+	if [[ ! -s $dir/xen ]]; then
+		rm -rf "$dir"
+		mkdir -p "$dir/unpacked"
+		dpkg -x "$deb" "$dir/unpacked"
+		gzip -dc "$dir"/unpacked/boot/xen-*-amd64.gz >"$dir/xen.new"
+		mv "$dir/xen.new" "$dir/xen"
+		rm -r "$dir/unpacked"
+	fi
+	echo "$dir/xen"
+}
