@@ -60,6 +60,11 @@ HAVE_CAPSTONE  := $(call have,capstone/capstone.h,-lcapstone)
 HAVE_ZLIB      := $(call have,zlib.h,-lz)
 HAVE_LIBLZMA   := $(call have,lzma.h,-llzma)
 HAVE_LIBDW     := $(call have,elfutils/libdw.h,-ldw -lelf)
+# Xen's libraries are loaded when they are needed; libxenctrl is another one for each version of Xen.
+XEN_TOOLS_VERSION := $(shell $(PKGCONFIG) --modversion xencontrol 2>/dev/null | cut -d . -f 1,2)
+HAVE_XEN := $(shell printf '\043include <xenctrl.h>\n\043include <xenforeignmemory.h>\n\043include <xenstore.h>\n%s' \
+	'typedef char x86_64_only[sizeof(((vcpu_guest_context_t *)0)->gs_base_kernel)];' | \
+	$(CC) -x c -fsyntax-only - 2>/dev/null && test -n '$(XEN_TOOLS_VERSION)' && echo 1 || echo 0)
 
 # A warning option that this compiler knows. Cut messages are meant to be cut.
 warns = $(shell $(CC) -Werror $(1) -x c -c -o /dev/null /dev/null 2>/dev/null && echo $(1))
@@ -69,7 +74,7 @@ CPPFLAGS += -D_GNU_SOURCE -Isrc -I. -DVMPROF_VERSION='"$(VERSION)"' \
 	    -DHAVE_LIBIBERTY=$(HAVE_LIBIBERTY) -DHAVE_LIBZSTD=$(HAVE_LIBZSTD) \
 	    -DHAVE_LIBTRACEEVENT=$(HAVE_LIBTRACEEVENT) -DHAVE_ZLIB=$(HAVE_ZLIB) \
 	    -DHAVE_LIBLZMA=$(HAVE_LIBLZMA) -DHAVE_CAPSTONE=$(HAVE_CAPSTONE) \
-	    -DHAVE_LIBDW=$(HAVE_LIBDW) \
+	    -DHAVE_LIBDW=$(HAVE_LIBDW) -DHAVE_XEN=$(HAVE_XEN) -DXEN_TOOLS_VERSION='"$(XEN_TOOLS_VERSION)"' \
 	    $(shell $(PKGCONFIG) --cflags json-c 2>/dev/null)
 CSTD     := -std=gnu11 -Wall -Wextra -Werror -Wmissing-prototypes -Wno-unused-parameter \
 	    -fno-strict-aliasing -pthread $(call warns,-Wno-format-truncation)
@@ -179,7 +184,7 @@ lint-c:
 		--enable=warning,performance,portability --suppressions-list=.cppcheck \
 		-Isrc -D_GNU_SOURCE -DVMPROF_VERSION='""' -DHAVE_LIBIBERTY=1 -DHAVE_LIBZSTD=1 \
 		-DHAVE_LIBTRACEEVENT=1 -DHAVE_ZLIB=1 -DHAVE_LIBLZMA=1 -DHAVE_CAPSTONE=1 \
-		-DHAVE_LIBDW=1 src kernel/core
+		-DHAVE_LIBDW=1 -DHAVE_XEN=1 -DXEN_TOOLS_VERSION='""' src kernel/core
 lint-shell:
 	$(Q)shellcheck -x $(SCRIPTS)
 lint-man:

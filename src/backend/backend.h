@@ -21,6 +21,7 @@ struct backend_config {
 				likes */
 	bool multiplex;	     /* events that do not fit into the counters may take turns */
 	bool domain;	     /* count also while the host works for the VM */
+	bool pause; /* the VM is to be stopped for each sample; see backend_caps.can_pause */
 };
 
 /* What a backend can do for one VM. */
@@ -31,8 +32,9 @@ struct backend_caps {
 	bool registers;		   /* samples carry registers: processes and chains */
 	bool peek;		   /* registers can also be read between samples, by peek() */
 	bool domain;		   /* can count while the host works for the VM, too */
-	bool memory;   /* the VM's memory can be read: symbols, and processes by their maps */
-	bool exact_ip; /* false: ip is the start of a translated block */
+	bool memory;	/* the VM's memory can be read: symbols, and processes by their maps */
+	bool exact_ip;	/* false: ip is the start of a translated block */
+	bool can_pause; /* it can stop the VM for each sample */
 };
 
 struct backend_stats {
@@ -91,6 +93,9 @@ struct vmprof_backend {
 	 */
 	int (*read)(struct backend_session *s, struct raw_sample *samples, unsigned n,
 		    int timeout_ms);
+	/* What read() handed out is complete: a VM that was stopped for it may go on. May be NULL.
+	 */
+	void (*complete)(struct backend_session *s);
 	int (*stop)(struct backend_session *s);
 	void (*stats)(struct backend_session *s, struct backend_stats *st);
 	/*
@@ -110,6 +115,6 @@ struct backend_session {
 /* All backends of this build, best first, NULL-terminated. */
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
-extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf;
+extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen;
 
 #endif

@@ -51,10 +51,12 @@ static void print(const struct options *o, const struct list_row *rows, size_t n
 		list_print_table(rows, n, stdout);
 }
 
-static void say_hidden(size_t n, unsigned hidden)
+static void say_hidden(const struct vm_list *vms, unsigned hidden)
 {
 	fflush(stdout);
-	if (!n)
+	if (vms->xen.code)
+		fprintf(stderr, "vmprof list: %s\n", vms->xen.msg);
+	else if (!vms->n)
 		fputs("vmprof list: no VMs found\n", stderr);
 	if (hidden)
 		fprintf(stderr,
@@ -83,7 +85,7 @@ static int list(const struct options *o)
 			list_row_fill(&rows[n++], vms.vms[i]);
 	if (!r) {
 		print(o, rows, n);
-		say_hidden(vms.n, hidden);
+		say_hidden(&vms, hidden);
 	}
 	for (size_t i = 0; i < n; i++)
 		list_row_free(&rows[i]);

@@ -32,6 +32,7 @@ static const char usage[] =
 	"      --vm NAME            a VM by name, UUID or pid; may be repeated\n"
 	"  -a, --all-vms            all VMs of this host\n"
 	"      --host               what the host does for the VMs, too\n"
+	"      --pause              stop a VM for each of its samples (Xen)\n"
 	"  -o, --output FILE        write FILE (default perf.data); - is standard output\n"
 	"      --duration TIME      stop after TIME: 10, 10s, 500ms, 2m\n"
 	"      --backend NAME       sample by this backend; 'vmprof list -v' shows them\n"
@@ -47,7 +48,8 @@ enum {
 	OPT_BACKEND,
 	OPT_HOST,
 	OPT_MULTIPLEX,
-	OPT_COUNT
+	OPT_COUNT,
+	OPT_PAUSE
 };
 
 static const struct option longopts[] = {
@@ -59,6 +61,7 @@ static const struct option longopts[] = {
 	{"vm", required_argument, NULL, OPT_VM},
 	{"all-vms", no_argument, NULL, 'a'},
 	{"host", no_argument, NULL, OPT_HOST},
+	{"pause", no_argument, NULL, OPT_PAUSE},
 	{"output", required_argument, NULL, 'o'},
 	{"duration", required_argument, NULL, OPT_DURATION},
 	{"backend", required_argument, NULL, OPT_BACKEND},
@@ -186,6 +189,9 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 		return 0;
 	case OPT_HOST:
 		rate->host = true;
+		return 0;
+	case OPT_PAUSE:
+		o->pause = true;
 		return 0;
 	case 'o':
 		o->output = optarg;

@@ -19,6 +19,7 @@ static const struct {
 	{"liblzma", HAVE_LIBLZMA, "reads mini debug info (.gnu_debugdata)"},
 	{"libtraceevent", HAVE_LIBTRACEEVENT, "prints what is in tracepoints"},
 	{"libzstd", HAVE_LIBZSTD, "reads compressed perf.data and sections"},
+	{"xen", HAVE_XEN, "sees and samples domains, in Xen's dom0"},
 	{"zlib", HAVE_ZLIB, "compresses what export writes, reads compressed sections"},
 };
 

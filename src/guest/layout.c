@@ -244,6 +244,7 @@ static void find_sizes(struct guest_layout *l, struct guest_kernel *k)
 	bool have_start;
 
 	l->vmemmap_at = guest_kernel_sym(k, "vmemmap_base", &have_start);
+	l->page_offset_at = guest_kernel_sym(k, "page_offset_base", &have_start);
 	l->page_size = guest_kernel_sizeof(k, "page");
 	l->inode_bytes = guest_kernel_sizeof(k, "inode");
 	l->upid_size = guest_kernel_sizeof(k, "upid");

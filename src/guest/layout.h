@@ -63,8 +63,10 @@ struct guest_layout {
 	int32_t mapping_head;
 	int32_t xa_shift, xa_slots;
 	int32_t page_flags, page_index, page_mapping, page_size;
-	uint64_t vmemmap_at; /* where the address of page 0's struct page is kept; 0 unknown */
-	uint64_t vmemmap;    /* or that address itself; 0 unknown */
+	uint64_t vmemmap_at;	 /* where the address of page 0's struct page is kept; 0 unknown */
+	uint64_t vmemmap;	 /* or that address itself; 0 unknown */
+	uint64_t page_offset_at; /* where the address of the kernel's map of all memory is kept; 0
+				    unknown */
 	int64_t pg_uptodate;
 
 	int32_t cset_dfl_cgrp, cgroup_kn, kn_parent, kn_name;

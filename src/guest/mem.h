@@ -42,6 +42,11 @@ struct guest_mem_ops {
 struct guest_mem {
 	const struct guest_mem_ops *ops;
 	uint64_t top; /* one above the highest guest-physical address of RAM */
+	/*
+	 * "Guest-physical" is what page tables have, and here that is not what the guest's kernel
+	 * counts its pages by (a PV guest of Xen, whose page tables have machine addresses).
+	 */
+	bool machine_frames;
 };
 
 #endif

@@ -141,6 +141,27 @@ struct cache {
 	struct leaf leaf;
 };
 
+/*
+ * Ranges by the guest's own numbers of pages. Where its page tables have other ones the kernel's
+ * map of all its memory leads there. 0 or -ESRCH
+ */
+static int read_frames(struct guest_kmem *km, struct guest_mem_io *io, int n)
+{
+	struct guest_virt_io via_map[BATCH];
+	uint64_t base;
+	int rc;
+
+	if (!km->mem->machine_frames)
+		return km->mem->ops->readv(km->mem, io, n);
+	rc = guest_virt_read(km->virt, km->as, km->lay.page_offset_at, &base, 8);
+	for (int i = 0; i < n; i++)
+		via_map[i] = (struct guest_virt_io){base + io[i].gpa, io[i].buf, io[i].len, false};
+	rc = rc ? rc : guest_virt_readv(km->virt, km->as, via_map, n);
+	for (int i = 0; i < n; i++)
+		io[i].ok = !rc && via_map[i].ok;
+	return rc == -ESRCH ? rc : 0;
+}
+
 /* One batch of pages from @index on; @got says which were there. 0 or -ESRCH */
 static int read_pages(struct cache *c, uint64_t index, int n, uint8_t (*out)[PAGE], bool *got)
 {
@@ -165,7 +186,7 @@ static int read_pages(struct cache *c, uint64_t index, int n, uint8_t (*out)[PAG
 	}
 	if (rc || !m)
 		return rc;
-	rc = km->mem->ops->readv(km->mem, io, m);
+	rc = read_frames(km, io, m);
 	for (int i = 0; !rc && i < m; i++)
 		got[which[i]] = io[i].ok;
 	return rc;

@@ -50,6 +50,9 @@ struct guest_regs {
 	/* x86-64 only */
 	uint64_t cr0, cr4, efer;
 	uint64_t gdt_base, idt_base, gs_base, kernel_gs_base;
+	/* Where the hypervisor enters the guest's kernel, if that has no descriptor tables: the two
+	 * bases above are 0 then. Else 0. */
+	uint64_t kernel_entry;
 	/* aarch64 only: TCR_EL1, VBAR_EL1, SP_EL0 (in EL1: the running task),
 	 * TPIDR_EL1 (per-CPU), ELR_EL1 (where the exception was taken; 0 not known) */
 	uint64_t tcr, vbar, sp_el0, tpidr_el1, elr;

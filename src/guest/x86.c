@@ -90,6 +90,10 @@ static int kernel_roots(const struct guest_regs *regs, struct guest_as as[2])
 	uint64_t root = regs->pgtable & X86_ADDR_MASK;
 	bool la57 = regs->cr4 & X86_CR4_LA57;
 
+	if (regs->kernel_entry) { /* Xen isolates the page tables of its PV guests itself */
+		as[0] = (struct guest_as){.root = root, .la57 = la57};
+		return 1;
+	}
 	as[0] = (struct guest_as){.root = root & ~X86_PTI_USER_BIT, .la57 = la57};
 	as[1] = (struct guest_as){.root = root, .la57 = la57};
 	return root & X86_PTI_USER_BIT ? 2 : 1;
@@ -164,12 +168,12 @@ static int find_text(struct guest_virt *v, const struct guest_regs *regs, struct
 			"a boot loader, or runs a 32-bit system");
 	n = kernel_roots(regs, roots);
 	for (int i = 0; i < n; i++) {
-		uint64_t handler;
-		int rc = idt_handler(v, roots[i], regs->idt_base, &handler);
+		uint64_t handler = regs->kernel_entry;
+		int rc = handler ? 0 : idt_handler(v, roots[i], regs->idt_base, &handler);
 
 		if (!rc)
 			idt_seen = true;
-		if (!rc && handler)
+		if (!rc && in_image_range(handler))
 			rc = walk_down(v, roots[i], handler, text);
 		else if (!rc)
 			rc = -EFAULT;
@@ -199,7 +203,9 @@ static int find_text(struct guest_virt *v, const struct guest_regs *regs, struct
 static int gdt_cpu(struct guest_virt *v, struct guest_as as, const struct guest_regs *regs)
 {
 	uint8_t desc[8];
-	int rc = guest_virt_read(v, as, regs->gdt_base + GDT_ENTRY_CPUNODE * 8, desc, sizeof(desc));
+	int rc = regs->kernel_entry ? -ENOENT
+				    : guest_virt_read(v, as, regs->gdt_base + GDT_ENTRY_CPUNODE * 8,
+						      desc, sizeof(desc));
 
 	if (rc)
 		return rc;
@@ -216,7 +222,7 @@ static bool can_run(const struct guest_regs *regs, struct guest_as as)
 static bool idt(const struct guest_regs *regs, uint64_t *vectors)
 {
 	*vectors = regs->idt_base;
-	return true;
+	return !regs->kernel_entry;
 }
 
 static bool knows_gs(const struct guest_regs *regs)

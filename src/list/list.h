@@ -15,7 +15,7 @@ struct list_row {
 	const struct vm *vm;
 	struct backend_caps caps[LIST_BACKENDS_MAX]; /* in the order of vmprof_backends */
 	unsigned nr_caps;
-	char version[VM_VERSION_SIZE]; /* of QEMU, "" unknown */
+	char version[VM_VERSION_SIZE]; /* of QEMU, or Xen; "" unknown */
 	const char *ram_kind;	       /* how its memory is read; NULL unknown */
 	/* What the guest runs; .known is false with a sentence in .why_not. */
 	struct guest_kernel_info kernel;

@@ -37,7 +37,9 @@ static void cell_accel(const struct list_row *r, char out[CELL])
 {
 	const char *h = vm_hypervisor_name(r->vm->hypervisor);
 
-	if (r->vm->hypervisor == VM_HYPERVISOR_OTHER)
+	if (r->vm->hypervisor == VM_HYPERVISOR_XEN)
+		snprintf(out, CELL, "%s/%s", h, r->vm->machine);
+	else if (r->vm->hypervisor == VM_HYPERVISOR_OTHER)
 		snprintf(out, CELL, "%s", vm_accel_name(r->vm->accel));
 	else
 		snprintf(out, CELL, "%s/%s", h, vm_accel_name(r->vm->accel));
@@ -45,7 +47,10 @@ static void cell_accel(const struct list_row *r, char out[CELL])
 
 static void cell_pid(const struct list_row *r, char out[CELL])
 {
-	snprintf(out, CELL, "%d", r->vm->pid);
+	if (r->vm->pid)
+		snprintf(out, CELL, "%d", r->vm->pid);
+	else
+		snprintf(out, CELL, "dom%u", r->vm->domid);
 }
 
 static void cell_vcpus(const struct list_row *r, char out[CELL])
@@ -149,7 +154,9 @@ static void print_vcpus(const struct list_row *r, FILE *f)
 	if (r->vm->single_thread)
 		fputs(" in one thread", f);
 	for (uint32_t i = 0; i < r->vm->nr_vcpus; i++)
-		if (r->tids[i])
+		if (!r->vm->pid)
+			break;
+		else if (r->tids[i])
 			fprintf(f, "%s%u: thread %d", i ? ", " : "; ", i, r->tids[i]);
 		else
 			fprintf(f, "%s%u: thread unknown", i ? ", " : "; ", i);
@@ -213,11 +220,12 @@ void list_print_details(const struct list_row *rows, size_t n, FILE *f)
 			vm_hypervisor_title(r->vm->hypervisor), r->version[0] ? " " : "",
 			r->version, vm_accel_name(r->vm->accel), r->vm->libvirt ? ", libvirt" : "",
 			r->vm->paused_at_start && !r->vm->libvirt ? ", started paused (-S)" : "");
-		fprintf(f, "  %-12s%d%s", "pid", r->vm->pid, r->vm->binary[0] ? " " : "");
+		fprintf(f, "  %-12s%d%s", vm_number_name(r->vm), vm_number(r->vm),
+			r->vm->binary[0] ? " " : "");
 		escape_fputs(r->vm->binary, f);
 		fputc('\n', f);
 		fprintf(f, "  %-12s", "machine");
-		if (r->vm->hypervisor == VM_HYPERVISOR_QEMU) {
+		if (r->vm->hypervisor == VM_HYPERVISOR_QEMU || r->vm->machine) {
 			escape_fputs(r->vm->machine ? r->vm->machine : "default", f);
 			fputs(", ", f);
 		}
@@ -331,7 +339,10 @@ static struct json_object *json_vm(const struct list_row *r)
 	add_text(o, "hypervisor", vm_hypervisor_name(r->vm->hypervisor));
 	add_text(o, "version", r->version[0] ? r->version : NULL);
 	add_text(o, "accel", vm_accel_name(r->vm->accel));
-	add_number(o, "pid", (uint64_t)r->vm->pid);
+	if (r->vm->pid)
+		add_number(o, "pid", (uint64_t)r->vm->pid);
+	else
+		add_number(o, "domain", r->vm->domid);
 	add_text(o, "binary", r->vm->binary);
 	add_text(o, "arch", r->vm->arch);
 	add_text(o, "machine", r->vm->machine);

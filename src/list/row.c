@@ -62,7 +62,9 @@ static void look_inside(struct list_row *row, const struct vmprof_backend *b,
 	if (b->memory && b->memory(s)) {
 		struct vm_ram *ram;
 
-		if (!vm_ram_open(&ram, row->vm, NULL)) {
+		if (row->vm->hypervisor == VM_HYPERVISOR_XEN)
+			row->ram_kind = "foreign mapping";
+		else if (!vm_ram_open(&ram, row->vm, NULL)) {
 			row->ram_kind = vm_ram_kind(ram);
 			vm_ram_close(ram);
 		}
@@ -78,6 +80,8 @@ void list_row_fill(struct list_row *row, const struct vm *vm)
 	*row = (struct list_row){.vm = vm};
 	if (vm->hypervisor == VM_HYPERVISOR_QEMU)
 		vm_qemu_version(vm, row->version);
+	else if (vm->hypervisor == VM_HYPERVISOR_XEN)
+		vm_xen_version(row->version);
 	row->tids = xcalloc(vm->nr_vcpus + 1, sizeof(*row->tids));
 	for (uint32_t i = 0; i < vm->nr_vcpus; i++)
 		row->tids[i] = vm->vcpus[i].tid;

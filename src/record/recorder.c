@@ -79,6 +79,7 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 		.stack_size = r->opts->stack_size,
 		.multiplex = r->opts->multiplex,
 		.domain = r->opts->domain,
+		.pause = r->opts->pause,
 		.host_modules = t == r->targets.t,
 		.realtime = r->opts->realtime,
 		.store = r->store,

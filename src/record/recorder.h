@@ -19,6 +19,7 @@ struct record_options {
 	uint32_t stack_size; /* bytes to copy for them; 0: as the backend likes */
 	bool multiplex;	     /* more events than counters take turns */
 	bool domain;	     /* count also while the host works for a VM */
+	bool pause;	     /* stop a VM for each of its samples */
 	bool all_vms;
 	int realtime;	      /* SCHED_FIFO priority of the samplers; 0: none */
 	const char *backend;  /* --backend, or NULL for the best */

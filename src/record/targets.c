@@ -115,6 +115,10 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 static int check_asked(const struct record_options *opts, const struct target *t,
 		       struct vmprof_err *err)
 {
+	if (opts->pause && !t->caps.can_pause)
+		return err_set(err, ENOTSUP,
+			       "VM '%s': the %s backend never stops a VM: leave out --pause",
+			       t->name, t->backend->name);
 	if (opts->domain && !t->caps.domain)
 		return err_set(err, ENOTSUP,
 			       "VM '%s': the %s backend counts only while the guest runs: "
@@ -216,7 +220,7 @@ static void plan_id(struct id_plan *p, const struct target *t, unsigned event, u
 		.idx = fe,
 		.cpu = (uint64_t)-1,
 		.tid = vcpu < t->vm->nr_vcpus ? (uint64_t)t->vm->vcpus[vcpu].tid : 0,
-		.machine_pid = (uint64_t)t->vm->pid,
+		.machine_pid = (uint64_t)vm_number(t->vm),
 		.vcpu = vcpu,
 	};
 	p->by_event[fe] =

@@ -31,7 +31,7 @@ char *vmjson_vm(const struct vmrec_config *cfg, const char *name, uint32_t nr_vc
 	const struct vm *vm = cfg->vm;
 	struct json_object *o = json_object_new_object();
 
-	add_u64(o, "machine", (uint64_t)vm->pid);
+	add_u64(o, "machine", (uint64_t)vm_number(vm));
 	add_str(o, "name", name);
 	add_str(o, "uuid", vm->uuid);
 	add_str(o, "hypervisor", vm_hypervisor_name(vm->hypervisor));
@@ -58,7 +58,7 @@ char *vmjson_clock(const struct vm *vm, enum guest_clock clock, const struct gue
 	struct json_object *o = json_object_new_object();
 	int64_t error = (b->high - b->low + 1) / 2;
 
-	add_u64(o, "machine", (uint64_t)vm->pid);
+	add_u64(o, "machine", (uint64_t)vm_number(vm));
 	if (clock != GUEST_CLOCK_SCHED)
 		json_object_object_add(o, "clockid", json_object_new_int(ids[clock]));
 	json_object_object_add(o, "offset", json_object_new_int64(b->low + error));
@@ -108,7 +108,7 @@ char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st,
 {
 	struct json_object *o = json_object_new_object(), *symbols = json_object_new_object();
 
-	add_u64(o, "machine", (uint64_t)vm->pid);
+	add_u64(o, "machine", (uint64_t)vm_number(vm));
 	add_u64(o, "samples", st->written);
 	add_u64(o, "snapshots", st->backend.snapshots);
 	add_u64(o, "merged", st->backend.merged);

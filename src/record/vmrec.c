@@ -83,6 +83,7 @@ int vmrec_open(struct vmrec **out, const struct vmrec_config *cfg, struct vmprof
 		.stack_size = cfg->stack_size,
 		.multiplex = cfg->multiplex,
 		.domain = cfg->domain,
+		.pause = cfg->pause,
 	};
 	struct vmrec *r = xcalloc(1, sizeof(*r));
 	struct guest_config gcfg = {
@@ -110,13 +111,13 @@ int vmrec_open(struct vmrec **out, const struct vmrec_config *cfg, struct vmprof
 		*err = none;
 		goto err_out;
 	}
-	r->hostside.pid = cfg->vm->pid;
+	r->hostside.pid = vm_number(cfg->vm);
 	for (unsigned i = 0; i < cfg->events->n; i++)
 		r->host |= cfg->events->events[i].host;
 	r->symsave = symsave_new(cfg->store, r->name);
 	r->clockwatch = clockwatch_new(r->guest, r->nr_vcpus);
 	r->sideband = (struct sideband){
-		.machine_pid = cfg->vm->pid,
+		.machine_pid = vm_number(cfg->vm),
 		.vm_name = r->name,
 		.symsave = r->symsave,
 	};
@@ -237,6 +238,8 @@ static int take_sample(struct vmrec *r, const struct raw_sample *raw)
 	if (is_full(r))
 		return 0;
 	rc = guest_complete(r->guest, raw, &s);
+	if (r->cfg.backend->complete)
+		r->cfg.backend->complete(r->session);
 	pthread_mutex_lock(&r->lock);
 	drain_events(r, &r->pending);
 	if (!sample_mode_is_guest(s.mode) && r->host)
@@ -293,8 +296,9 @@ static void say_ended(struct vmrec *r, int rc)
 	const uint64_t one = 1;
 
 	if (rc == -ESRCH)
-		snprintf(r->ended, sizeof(r->ended), "the VM ended (process %d is gone)",
-			 r->cfg.vm->pid);
+		snprintf(r->ended, sizeof(r->ended), "the VM ended (%s %d is gone)",
+			 r->cfg.vm->pid ? "process" : vm_number_name(r->cfg.vm),
+			 vm_number(r->cfg.vm));
 	else
 		snprintf(r->ended, sizeof(r->ended), "sampling stopped: %s", strerror(-rc));
 	update_stats(r);
@@ -438,7 +442,7 @@ void vmrec_add_build_ids(struct vmrec *r, struct perfdata_writer *w)
 	for (size_t i = 0; i < r->sideband.nr_build_ids; i++) {
 		const struct sideband_build_id *b = &r->sideband.build_ids[i];
 		const struct perfdata_build_id id = {
-			.machine_pid = r->cfg.vm->pid,
+			.machine_pid = vm_number(r->cfg.vm),
 			.cpumode = (uint16_t)b->mode,
 			.id = b->id,
 			.len = b->len,

@@ -15,6 +15,7 @@
 #include "vm/kvm.h"
 #include "vm/proc.h"
 #include "vm/qemu.h"
+#include "vm/xen.h"
 
 const char *vm_accel_name(enum vm_accel accel)
 {
@@ -31,17 +32,27 @@ enum guest_arch vm_guest_arch(const struct vm *vm)
 const char *vm_hypervisor_name(enum vm_hypervisor h)
 {
 	static const char *const names[] = {"qemu",    "crosvm", "firecracker", "cloud-hypervisor",
-					    "kvmtool", "kvm"};
+					    "kvmtool", "kvm",	 "xen"};
 
 	return names[h];
 }
 
 const char *vm_hypervisor_title(enum vm_hypervisor h)
 {
-	static const char *const titles[] = {"QEMU",	"crosvm", "Firecracker", "Cloud Hypervisor",
-					     "kvmtool", "unknown"};
+	static const char *const titles[] = {
+		"QEMU", "crosvm", "Firecracker", "Cloud Hypervisor", "kvmtool", "unknown", "Xen"};
 
 	return titles[h];
+}
+
+int32_t vm_number(const struct vm *vm)
+{
+	return vm->hypervisor == VM_HYPERVISOR_XEN ? (int32_t)vm->domid : vm->pid;
+}
+
+const char *vm_number_name(const struct vm *vm)
+{
+	return vm->hypervisor == VM_HYPERVISOR_XEN ? "domain" : "pid";
 }
 
 struct task_walk {
@@ -218,7 +229,28 @@ static int by_name_and_pid(const void *a, const void *b)
 	const struct vm *x = *(struct vm *const *)a, *y = *(struct vm *const *)b;
 	int r = strcmp(x->name, y->name);
 
-	return r ? r : (x->pid > y->pid) - (x->pid < y->pid);
+	return r ? r : (vm_number(x) > vm_number(y)) - (vm_number(x) < vm_number(y));
+}
+
+static void add_domain(void *ctx, struct vm *vm)
+{
+	add_vm(ctx, vm);
+}
+
+/* QEMU is no VM under Xen but has the devices of a domain, which is listed as itself. */
+static void drop_device_models(struct vm_list *list)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < list->n; i++) {
+		struct vm *vm = list->vms[i];
+
+		if (vm->hypervisor == VM_HYPERVISOR_QEMU && vm->accel == VM_ACCEL_XEN)
+			vm_free(vm);
+		else
+			list->vms[kept++] = vm;
+	}
+	list->n = kept;
 }
 
 int vm_list_get(struct vm_list *list, unsigned *hidden, struct vmprof_err *err)
@@ -230,6 +262,8 @@ int vm_list_get(struct vm_list *list, unsigned *hidden, struct vmprof_err *err)
 	r = proc_each_number("/proc", look_at_process, &s);
 	if (r < 0)
 		return err_sys(err, r, "cannot read /proc");
+	if (xen_list(add_domain, &s, &list->xen))
+		drop_device_models(list);
 	if (list->n)
 		qsort(list->vms, list->n, sizeof(*list->vms), by_name_and_pid);
 	if (hidden)
@@ -271,12 +305,12 @@ static bool match_uuid(const struct vm *vm, const char *spec)
 	return vm->uuid[0] && !strcasecmp(vm->uuid, spec);
 }
 
-static bool match_pid(const struct vm *vm, const char *spec)
+static bool match_number(const struct vm *vm, const char *spec)
 {
-	char pid[16];
+	char number[16];
 
-	snprintf(pid, sizeof(pid), "%d", vm->pid);
-	return !strcmp(pid, spec);
+	snprintf(number, sizeof(number), "%d", vm_number(vm));
+	return !strcmp(number, spec);
 }
 
 static void say_unknown(const struct vm_list *list, const char *spec, struct vmprof_err *err)
@@ -291,7 +325,9 @@ static void say_unknown(const struct vm_list *list, const char *spec, struct vmp
 		escape_str(name, sizeof(name), list->vms[i]->name);
 		buf_printf(&b, "%s%s", i ? ", " : "", name);
 	}
-	if (!list->n)
+	if (list->xen.code)
+		err_set(err, ENOENT, "no VM '%s': %s", text, list->xen.msg);
+	else if (!list->n)
 		err_set(err, ENOENT, "no VM '%s': no VM runs on this host", text);
 	else
 		err_set(err, ENOENT,
@@ -312,8 +348,8 @@ static void say_ambiguous(const struct vm_list *list, const char *spec, matcher 
 
 		if (!match(vm, spec) || n++ > 15)
 			continue;
-		buf_printf(&b, "%spid %d (%s%s)", b.len ? ", " : "", vm->pid,
-			   vm->uuid[0] ? "UUID " : "no UUID", vm->uuid);
+		buf_printf(&b, "%s%s %d (%s%s)", b.len ? ", " : "", vm_number_name(vm),
+			   vm_number(vm), vm->uuid[0] ? "UUID " : "no UUID", vm->uuid);
 	}
 	err_set(err, ENOTUNIQ, "%u VMs match '%s': %s. Name one of them by its pid or UUID", n,
 		escape_str(text, sizeof(text), spec), (char *)b.data);
@@ -322,7 +358,7 @@ static void say_ambiguous(const struct vm_list *list, const char *spec, matcher 
 
 struct vm *vm_list_find(const struct vm_list *list, const char *spec, struct vmprof_err *err)
 {
-	static const matcher matchers[] = {match_name, match_uuid, match_pid};
+	static const matcher matchers[] = {match_name, match_uuid, match_number};
 
 	for (size_t m = 0; m < sizeof(matchers) / sizeof(*matchers); m++) {
 		struct vm *found = NULL;
@@ -360,6 +396,8 @@ struct vm *vm_list_only(const struct vm_list *list, unsigned hidden, struct vmpr
 			"%zu VMs run on this host (%s): name one or more with --vm, or take all "
 			"with --all-vms",
 			list->n, names);
+	else if (list->xen.code)
+		err_set(err, list->xen.code, "%s", list->xen.msg);
 	else
 		err_set(err, ENOENT, "no VM runs on this host%s",
 			hidden ? " that this user may look at; try as root" : "");
@@ -369,8 +407,11 @@ struct vm *vm_list_only(const struct vm_list *list, unsigned hidden, struct vmpr
 int vm_alive(const struct vm *vm)
 {
 	struct proc_stat st;
-	int r = proc_stat(vm->pid, &st);
+	int r;
 
+	if (vm->hypervisor == VM_HYPERVISOR_XEN)
+		return xen_alive(vm);
+	r = proc_stat(vm->pid, &st);
 	if (r)
 		return r != -ESRCH; /* not known: no file can be opened, say */
 	return st.start_time == vm->start_time && st.state != 'Z' && st.state != 'X';

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The virtual machines of this host: who they are, from /proc, command lines and libvirt's run-time
- * XML. Nothing here looks into a guest.
+ * XML, or from Xen. Nothing here looks into a guest.
  */
 #ifndef VMPROF_VM_VM_H
 #define VMPROF_VM_VM_H
@@ -23,6 +23,7 @@ enum vm_hypervisor {
 	VM_HYPERVISOR_CLOUD_HYPERVISOR,
 	VM_HYPERVISOR_KVMTOOL,
 	VM_HYPERVISOR_OTHER, /* one that is not known, with a VM of KVM */
+	VM_HYPERVISOR_XEN,   /* no program: the host itself runs on Xen */
 };
 enum vm_accel { VM_ACCEL_UNKNOWN, VM_ACCEL_TCG, VM_ACCEL_KVM, VM_ACCEL_XEN };
 
@@ -33,21 +34,24 @@ struct vm_vcpu {
 };
 
 struct vm {
-	/* As the hypervisor has it; for a VM without one "qemu-PID", "firecracker-PID". Not
-	 * escaped.
+	/* As the hypervisor has it; for a VM without one "qemu-PID", "firecracker-PID",
+	 * "domain-DOMID". Not escaped.
 	 */
 	char *name;
 	bool named;    /* whether the name is the hypervisor's */
 	char uuid[37]; /* lower case; "" if the VM has none */
 	enum vm_hypervisor hypervisor;
 	enum vm_accel accel;
-	bool single_thread; /* TCG: all vCPUs in one thread (-accel tcg,thread=single) */
-	pid_t pid;
+	bool single_thread;  /* TCG: all vCPUs in one thread (-accel tcg,thread=single) */
+	pid_t pid;	     /* of the process that runs it; 0: a domain of Xen has none */
+	uint32_t domid;	     /* of a domain of Xen */
 	uint64_t start_time; /* of the process, /proc/PID/stat field 22: tells a reused pid */
 	char *arch;	     /* "x86_64", "aarch64": of the guest */
-	char *machine;	     /* "q35", "pc", "virt", alias as given; NULL: QEMU's default */
-	char *binary;	     /* path of the hypervisor's executable as /proc/PID/exe has it */
-	uint64_t memory;     /* bytes of RAM asked for with -m; 0 unknown */
+	/* "q35", "pc", "virt", alias as given; NULL: QEMU's default. Of a domain of Xen: "pv",
+	 * "pvh", "hvm" */
+	char *machine;
+	char *binary;	 /* path of the hypervisor's executable as /proc/PID/exe has it */
+	uint64_t memory; /* bytes of RAM asked for with -m; 0 unknown */
 	struct vm_vcpu *vcpus;
 	uint32_t nr_vcpus;
 	char *qmp_path;	      /* unix socket of a QMP monitor, or NULL */
@@ -60,6 +64,8 @@ struct vm {
 struct vm_list {
 	struct vm **vms; /* sorted by name, then pid */
 	size_t n;
+	struct vmprof_err xen; /* why this host's domains are not among them; .code 0: they are, or
+				  there is no Xen */
 };
 
 /**
@@ -72,7 +78,8 @@ void vm_list_free(struct vm_list *list);
 void vm_free(struct vm *vm);
 
 /**
- * vm_list_find - the one VM that @spec names: a name, a UUID, a pid, or "name" with several matches
+ * vm_list_find - the one VM that @spec names: a name, a UUID, a pid (a domain's number), or "name"
+ * with several matches
  *
  * Returns it (it still belongs to the list), or NULL with a sentence: unknown (the known ones are
  * listed), or ambiguous (UUIDs and pids of the candidates are listed).
@@ -84,8 +91,15 @@ struct vm *vm_list_find(const struct vm_list *list, const char *spec, struct vmp
  */
 struct vm *vm_list_only(const struct vm_list *list, unsigned hidden, struct vmprof_err *err);
 
-/* 1 the VM's process still runs and is the same one, 0 it is gone. */
+/* 1 the VM's process (its domain) still runs and is the same one, 0 it is gone. */
 int vm_alive(const struct vm *vm);
+
+/*
+ * The number that a VM has on its host, and in files: the pid of its process, or of its domain the
+ * number. vm_number_name(): "pid", "domain".
+ */
+int32_t vm_number(const struct vm *vm);
+const char *vm_number_name(const struct vm *vm);
 
 enum guest_arch vm_guest_arch(const struct vm *vm); /* x86-64 if it is one that is not known */
 
@@ -101,6 +115,9 @@ const char *vm_hypervisor_title(enum vm_hypervisor h);
  * does not say.
  */
 bool vm_qemu_version(const struct vm *vm, char version[VM_VERSION_SIZE]);
+
+/* Xen's, of the Xen that this host runs on ("4.17.7"). */
+bool vm_xen_version(char version[VM_VERSION_SIZE]);
 
 /*
  * The sentence for @code (errno, either sign) from an access to @what ("the memory") of the VM's

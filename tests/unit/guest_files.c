@@ -250,6 +250,31 @@ static void test_pages(void)
 	teardown(&p.s);
 }
 
+/* A PV guest of Xen counts its pages in another way than its page tables do: here they are 16
+ * further on. */
+static void test_pages_by_other_numbers(void)
+{
+	uint64_t gpa, page;
+	struct pages p;
+
+	setup_pages(&p, FG_PAGE);
+	gpa = fg_alloc(&p.s.g, 1);
+	memset(p.s.g.fm.ram + gpa, 0x55, FG_PAGE);
+	CHECK(gpa >= 16 * FG_PAGE);
+	page = VMEMMAP + (gpa / FG_PAGE - 16) * 64;
+	fg_put64(&p.s.g, page, 1 << 2);
+	fg_put64(&p.s.g, page + 24, p.f.mapping);
+	fg_put64(&p.s.g, page + 32, 0);
+	xa_head(&p, page);
+	CHECK(byte_at(&p, 0) != 0x55);
+	p.s.g.fm.mem.machine_frames = true;
+	CHECK_EQ(byte_at(&p, 0), -ENODATA); /* it is not known where the map of memory is */
+	p.s.km.lay.page_offset_at = new (&p.s, 8);
+	fg_put64(&p.s.g, p.s.km.lay.page_offset_at, FG_DIRECT_MAP + 16 * FG_PAGE);
+	CHECK_EQ(byte_at(&p, 9), 0x55);
+	teardown(&p.s);
+}
+
 static void test_bad_pages(void)
 {
 	uint64_t low, page;
@@ -298,5 +323,6 @@ int main(void)
 	test_cgroups();
 	test_pages();
 	test_bad_pages();
+	test_pages_by_other_numbers();
 	return test_done();
 }

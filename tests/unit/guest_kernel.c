@@ -249,6 +249,41 @@ static void test_odd_root(void)
 	teardown(&s);
 }
 
+/* A PV guest of Xen has no descriptor tables: the hypervisor knows where its kernel is entered. */
+static void test_known_entry(void)
+{
+	struct guest_kernel_info info;
+	struct guest_regs r;
+	struct setup s;
+
+	build(&s, NULL);
+	if (!(s.g.next & FG_PAGE))
+		fg_alloc(&s.g, 1);
+	s.g.regs.pgtable = fg_new_root(&s.g);
+	s.g.regs.idt_base = s.g.regs.gdt_base = 0;
+	s.g.regs.cpl = 3;
+	CHECK_EQ(find(&s), -ENOENT);
+	s.g.regs.kernel_entry = FG_DIV_ERROR;
+	CHECK_EQ(find(&s), 0);
+	check_kernel(&s);
+	guest_kernel_describe(s.k, &info);
+	CHECK(!info.pti); /* though the root is at an odd page */
+	CHECK(guest_kernel_alive(s.k, &s.g.regs));
+	/* Two CPUs are told apart without tables, too. */
+	r = s.g.regs;
+	CHECK_EQ(guest_kernel_cpu(s.k, &r), 0);
+	r.kernel_gs_base = s.g.percpu + 0x800;
+	r.gs_base = 0;
+	CHECK_EQ(guest_kernel_cpu(s.k, &r), 1);
+	CHECK_EQ(guest_kernel_cpu(s.k, &s.g.regs), 0);
+	teardown(&s);
+	/* An entry that is no kernel's. */
+	build(&s, NULL);
+	s.g.regs.kernel_entry = 0x401000;
+	CHECK_EQ(find(&s), -ENOENT);
+	teardown(&s);
+}
+
 /* ---------- is it alive? ---------- */
 
 static void wait_for_check(void)
@@ -399,6 +434,7 @@ int main(void)
 	test_cpus();
 	test_pti();
 	test_odd_root();
+	test_known_entry();
 	test_functions_only();
 	test_alive();
 	test_reboot();

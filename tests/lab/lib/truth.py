@@ -5,6 +5,7 @@
 truth.py NAME CHECK...   prints an "ok NAME: ..." or "not ok NAME: ..." line a check:
   split:COMM:A:B[:MIN]        of COMM's samples in A and B, 75 % are in A, within the 99 % bound of the
                               binomial distribution; MIN samples at least (20000)
+  share:COMM:A:B:PCT:MIN      the same for another share than 75 %, within the 99.9 % bound
   whole:COMM:CHAIN:LEAF:PCT   at least PCT per cent of COMM's samples in LEAF, or in the kernel with no
                               user frame, have the frames of CHAIN right below LEAF (a,b|c,d: a calls b
                               or c, which calls d, which calls LEAF)
@@ -19,7 +20,7 @@ import math
 import re
 import sys
 
-Z99 = 2.576
+Z99, Z999 = 2.576, 3.291
 KERNEL = "_[k]"
 
 
@@ -38,15 +39,23 @@ def user(frames):
     return [f for f in frames if not f.endswith(KERNEL)]
 
 
-def check_split(samples, comm, a, b, least="20000"):
+def share_within(samples, comm, a, b, right, z, least):
     in_a = sum(c for name, f, c in samples if name == comm and a in f)
     n = in_a + sum(c for name, f, c in samples if name == comm and b in f)
     if n < int(least):
         return False, "%d samples of %s, %s wanted" % (n, comm, least)
     share = in_a / n
-    bound = Z99 * math.sqrt(0.75 * 0.25 / n)
-    return abs(share - 0.75) <= bound, "%s has %.2f %% of %d samples, 75 +- %.2f %% is right" % (
-        a, 100 * share, n, 100 * bound)
+    bound = z * math.sqrt(right * (1 - right) / n)
+    return abs(share - right) <= bound, "%s has %.2f %% of %d samples, %g +- %.2f %% is right" % (
+        a, 100 * share, n, 100 * right, 100 * bound)
+
+
+def check_split(samples, comm, a, b, least="20000"):
+    return share_within(samples, comm, a, b, 0.75, Z99, least)
+
+
+def check_share(samples, comm, a, b, percent, least):
+    return share_within(samples, comm, a, b, float(percent) / 100, Z999, least)
 
 
 def check_whole(samples, comm, chain, leaf, percent):
@@ -99,6 +108,7 @@ def check_comms(samples, pattern, least):
 
 CHECKS = {
     "split": check_split,
+    "share": check_share,
     "whole": check_whole,
     "only": check_only,
     "leaf": check_leaf,
