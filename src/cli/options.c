@@ -2,13 +2,71 @@
 #include "cli/options.h"
 
 #include <errno.h>
-#include <getopt.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "util/text.h"
 #include "util/xalloc.h"
 
 #define FIRST_LONG 256 /* getopt's values of long options: above all letters */
+
+/* getopt tells neither whether an option that it refuses is a long one, nor what is wrong. */
+struct refused {
+	const char *name; /* with its dashes, and "=VALUE" */
+	char letter[3];	  /* the name of a short one */
+	size_t len;	  /* of the name */
+};
+
+/* The long option that is meant by @name, as far as getopt_long() has found one. */
+static const struct option *long_option(const struct option *longopts, const struct refused *r)
+{
+	for (const struct option *o = longopts; o->name; o++)
+		if (o->val == optopt && !strncmp(o->name, r->name + 2, r->len - 2))
+			return o;
+	return NULL;
+}
+
+static const char *why_refused(const char *letters, const struct option *longopts,
+			       struct refused *r)
+{
+	const struct option *o = NULL;
+	size_t alike = 0;
+
+	r->len = strcspn(r->name, "=");
+	if (!strncmp(r->name, "--", 2))
+		o = long_option(longopts, r);
+	if (o)
+		return o->has_arg == required_argument ? "needs an argument" : "takes no argument";
+	if (optopt) {
+		r->letter[0] = '-';
+		r->letter[1] = (char)optopt;
+		r->name = r->letter;
+		return strchr("+:", optopt) == NULL && strchr(letters, optopt) ? "needs an argument"
+								: "is not known";
+	}
+	for (o = longopts; o->name; o++)
+		alike += !strncmp(o->name, r->name + 2, r->len - 2);
+	return alike ? "is the beginning of several" : "is not known";
+}
+
+int cli_getopt(int argc, char **argv, const char *letters, const struct option *longopts)
+{
+	struct refused r = {0};
+	const char *why;
+	char shown[256];
+	int c;
+
+	opterr = 0;
+	c = getopt_long(argc, argv, letters, longopts, NULL);
+	if (c != '?')
+		return c;
+	r.name = argv[optind - 1];
+	why = why_refused(letters, longopts, &r);
+	fprintf(stderr, "vmprof %s: option '%s' %s\n", argv[0],
+		escape_str(shown, sizeof(shown), r.name), why);
+	return c;
+}
 
 struct parser {
 	const struct cli_options *tables;
@@ -98,7 +156,7 @@ static int parse(const struct parser *p, int argc, char **argv, struct vmprof_er
 {
 	int c, ret = 0;
 
-	while (!ret && (c = getopt_long(argc, argv, p->letters, p->longopts, NULL)) != -1) {
+	while (!ret && (c = cli_getopt(argc, argv, p->letters, p->longopts)) != -1) {
 		const struct cli_option *o;
 		void *args;
 

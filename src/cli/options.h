@@ -5,6 +5,7 @@
 #ifndef VMPROF_CLI_OPTIONS_H
 #define VMPROF_CLI_OPTIONS_H
 
+#include <getopt.h>
 #include <stdbool.h>
 #include <stddef.h>
 
@@ -38,5 +39,11 @@ int cli_parse_options(const struct cli_options *tables, size_t n, int argc, char
 /* The same where what is no option begins a command, with options of its own. */
 int cli_parse_command_options(const struct cli_options *tables, size_t n, int argc, char **argv,
 			      struct vmprof_err *err);
+
+/*
+ * getopt_long() whose complaints have the command's name, argv[0], in them and are escaped: what
+ * was typed, or pasted, goes to a terminal. Returns '?' behind one.
+ */
+int cli_getopt(int argc, char **argv, const char *letters, const struct option *longopts);
 
 #endif

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
-#include <getopt.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "cli/messages.h"
+#include "cli/options.h"
 #include "cmd/cmd.h"
 #include "list/list.h"
 #include "util/xalloc.h"
@@ -113,7 +113,7 @@ int cmd_list(int argc, char **argv)
 	struct options o = {.vms = xcalloc((size_t)argc, sizeof(*o.vms))};
 	int c, status = -1;
 
-	while (status < 0 && (c = getopt_long(argc, argv, "vh", longopts, NULL)) != -1) {
+	while (status < 0 && (c = cli_getopt(argc, argv, "vh", longopts)) != -1) {
 		switch (c) {
 		case 'v':
 			o.verbose = true;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
-#include <getopt.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "cli/messages.h"
+#include "cli/options.h"
 #include "cmd/cmd.h"
 #include "record/recorder.h"
 #include "util/text.h"
@@ -226,7 +226,7 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 	struct rate rate = {.freq = true, .value = DEFAULT_HZ};
 	int c, rc;
 
-	while ((c = getopt_long(argc, argv, "+e:F:c:go:ar:qvh", longopts, NULL)) != -1) {
+	while ((c = cli_getopt(argc, argv, "+e:F:c:go:ar:qvh", longopts)) != -1) {
 		rc = set_option(o, &rate, c, err);
 		if (rc == 1)
 			return c == 'h' ? 2 : 1;

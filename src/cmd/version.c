@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <getopt.h>
 #include <stdio.h>
 
 #include "cli/messages.h"
+#include "cli/options.h"
 #include "cmd/cmd.h"
 
 static const char usage[] = "vmprof version [--build-options]";
@@ -32,7 +32,7 @@ int cmd_version(int argc, char **argv)
 	};
 	int build_options = 0, c;
 
-	while ((c = getopt_long(argc, argv, "h", longopts, NULL)) != -1) {
+	while ((c = cli_getopt(argc, argv, "h", longopts)) != -1) {
 		switch (c) {
 		case 'b':
 			build_options = 1;
