@@ -105,6 +105,7 @@ static void say_left_out(const struct merge_input *in)
 			add_count(text, sizeof(text), st->records[t], type_name(t));
 	add_count(text, sizeof(text), st->unknown, "of unknown types");
 	add_count(text, sizeof(text), st->no_event, "samples of no event");
+	add_count(text, sizeof(text), st->empty_compressed, "compressed with nothing in them");
 	add_count(text, sizeof(text), st->broken, "damaged");
 	add_count(text, sizeof(text), st->unknown_features, "unknown features of the header");
 	if (*text)

@@ -83,5 +83,9 @@ int decompress_record(struct perfdata_reader *r, const struct perf_event_header 
 				       h->size, (unsigned long long)size);
 		n = (size_t)size;
 	}
+	if (!n) {
+		r->stats.empty_compressed++;
+		return 0;
+	}
 	return decompress(r, record + head, n, offset);
 }

@@ -28,6 +28,8 @@ static bool parse_comm(struct words *w, struct perfdata_record *rec)
 {
 	uint64_t ids = next(w);
 
+	rec->comm.by_pid = rec->pid;
+	rec->comm.by_tid = rec->tid;
 	rec->pid = low(ids);
 	rec->tid = high(ids);
 	rec->comm.exec = rec->misc & PERF_RECORD_MISC_COMM_EXEC;

@@ -85,7 +85,8 @@ struct perfdata_record {
 		struct {
 			const char *comm;
 			bool exec;
-		} comm;
+			uint32_t by_pid, by_tid; /* of the trailer: who has given that name */
+		} comm;				 /* pid and tid are whose name it is */
 		struct {
 			uint32_t pid, ppid, tid, ptid;
 			uint64_t time;
@@ -235,6 +236,7 @@ struct perfdata_reader_stats {
 	uint64_t total;
 	uint64_t unknown;	   /* records of a type that this reader does not know, skipped */
 	uint64_t unknown_features; /* bits of the header that this reader does not know */
+	uint64_t empty_compressed; /* records that hold no compressed data, skipped */
 	uint64_t broken;	   /* records with a body that makes no sense, skipped */
 	uint64_t no_event;	   /* samples whose id no event has */
 	uint64_t out_of_order; /* handed out late: a round was not finished when it should have been

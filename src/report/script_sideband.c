@@ -127,6 +127,7 @@ static void (*printer(uint32_t type))(struct script *s, const struct perfdata_re
 void script_sideband(struct script *s, const struct perfdata_record *rec)
 {
 	const struct perfdata_evsel *e = rec->evsel;
+	struct perfdata_record by; /* who has written it */
 	struct thread *t;
 
 	if (!e && s->nr_events)
@@ -136,6 +137,11 @@ void script_sideband(struct script *s, const struct perfdata_record *rec)
 	t = subject(s, rec);
 	if (!script_wanted_thread(s, t))
 		return;
-	script_start(s, rec, t, e);
+	by = *rec;
+	if (rec->type == PERF_RECORD_COMM) {
+		by.pid = rec->comm.by_pid;
+		by.tid = rec->comm.by_tid;
+	}
+	script_start(s, &by, t, e);
 	printer(rec->type)(s, rec);
 }

@@ -71,6 +71,11 @@ says_why() {
 	grep -q 'passed over: records of unknown types (3)' "$dir/err"
 	"$VMPROF" buildid-list -i "$dir/p" 2>"$dir/err" >"$dir/out"
 	grep -q '^vmprof buildid-list: .*passed over: ' "$dir/err"
+	"$UNIT/perfdata_odd" empty "$dir/p"
+	"$VMPROF" report -i "$dir/p" 2>"$dir/err" >"$dir/out"
+	grep -q 'passed over: compressed records with nothing in them (2000)$' "$dir/err"
+	"$VMPROF" merge -o "$dir/m" "$dir/p" 2>"$dir/err"
+	grep -q 'left out: 2000 compressed with nothing in them$' "$dir/err"
 	"$UNIT/perfdata_odd" stray "$dir/p"
 	"$VMPROF" script -i "$dir/p" >"$dir/out" 2>"$dir/err"
 	[ "$(wc -l <"$dir/out")" -eq 6 ]

@@ -36,6 +36,15 @@ static void add_unknown(struct build *b, uint32_t type)
 	end_record(b);
 }
 
+/* What is compressed is nothing; the later type says so itself. */
+static void add_empty(struct build *b, uint32_t type)
+{
+	begin_record(b, type, 0);
+	if (type == PERFDATA_COMPRESSED2)
+		put64(b, 0);
+	end_record(b);
+}
+
 /* Both are of one id; the last one counts. */
 static void add_index(struct build *b)
 {
@@ -67,8 +76,8 @@ static void unknown_features(struct buf *image)
 		buf_add(image, section, sizeof(section));
 }
 
-enum { NO_ATTRIBUTES, UNKNOWN, LOST, TWICE, STRAY, KINDS };
-static const char *const kinds[] = {"no-attributes", "unknown", "lost", "twice", "stray"};
+enum { NO_ATTRIBUTES, UNKNOWN, LOST, TWICE, STRAY, EMPTY, KINDS };
+static const char *const kinds[] = {"no-attributes", "unknown", "lost", "twice", "stray", "empty"};
 
 static void make(int kind, struct buf *image)
 {
@@ -87,6 +96,8 @@ static void make(int kind, struct buf *image)
 		add_lost(&b, PERF_RECORD_LOST_SAMPLES, 7);
 		add_lost(&b, PERF_RECORD_LOST, UINT64_MAX);
 	}
+	for (int i = 0; kind == EMPTY && i < 2000; i++)
+		add_empty(&b, i % 2 ? PERFDATA_COMPRESSED : PERFDATA_COMPRESSED2);
 	if (kind == STRAY)
 		simple_sample(&b, 99, 4000, 0x2000);
 	build_image(&b, image);
@@ -147,6 +158,16 @@ static void test_unknown(void)
 	CHECK_EQ(s.samples, 6);
 	CHECK_EQ(st.unknown, 3);
 	CHECK_EQ(st.unknown_features, 2);
+}
+
+static void test_empty(void)
+{
+	struct perfdata_reader_stats st;
+	struct seen s = {0};
+
+	CHECK_EQ(read_kind(EMPTY, &s, &st), 0);
+	CHECK_EQ(s.samples, 6);
+	CHECK_EQ(st.empty_compressed, 2000);
 }
 
 static void test_lost(void)
@@ -218,6 +239,7 @@ int main(int argc, char **argv)
 		return write_kind(argv[1], argv[2]);
 	test_no_attributes();
 	test_unknown();
+	test_empty();
 	test_lost();
 	test_twice();
 	test_stray();
