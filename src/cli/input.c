@@ -12,6 +12,7 @@
 
 #include "cli/messages.h"
 #include "util/buf.h"
+#include "util/openfile.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -26,7 +27,13 @@ static int check_path(const char *option, const char *path, bool dir, struct vmp
 		   : !dir && S_ISDIR(st.st_mode)	 ? EISDIR
 							 : 0;
 
-	return code ? err_sys(err, code, "%s %s cannot be read", option, path) : 0;
+	if (code)
+		return err_sys(err, code, "%s %s cannot be read", option, path);
+	if (!dir && !is_plain_file(&st))
+		return err_set(err, EINVAL,
+			       "%s %s cannot be read: it is a pipe or a device, and not a file",
+			       option, path);
+	return 0;
 }
 
 static int add_path(struct symbol_path *list, unsigned *n, size_t max, const char *option,
@@ -318,6 +325,7 @@ static void say_odd(const struct cli_input *in, const char *name)
 	add_count(&passed, st->unknown, "records of unknown types");
 	add_count(&passed, st->unknown_features, "unknown features of the header");
 	add_count(&passed, st->no_event, "samples whose event it does not have");
+	add_count(&passed, st->empty_compressed, "compressed records with nothing in them");
 	if (passed.len)
 		add_item(&line, "; ", "passed over: %s", text_of(&passed));
 	if (st->lost > LOST_MAX)
@@ -335,6 +343,9 @@ static void say_bad_paths(const struct cli_input *in, const char *name)
 	struct bad_path p;
 	char shown[512];
 
+	if (in->symbols.buildid_dir && !is_dir(in->symbols.buildid_dir))
+		cli_note(name, "--buildid-dir %s is not used: there is no such directory",
+			 escape_str(shown, sizeof(shown), in->symbols.buildid_dir));
 	for (size_t i = 0; session_bad_path(in->session, &i, &p);) {
 		escape_str(shown, sizeof(shown), p.path);
 		if (!p.used)

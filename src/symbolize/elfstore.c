@@ -3,7 +3,6 @@
  * The store of small ELF files: symbols and build id, no code. elfimage.h has the format.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,6 +13,7 @@
 #include "symbolize/storefile.h"
 #include "symbolize/symtab.h"
 #include "util/buf.h"
+#include "util/openfile.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -267,7 +267,7 @@ static bool is_stored(const char *path, bool *partial)
 	struct elf_file f;
 	struct stat st;
 	bool ok = false;
-	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	int fd = open_plain_file(path);
 
 	if (fd < 0)
 		return false;

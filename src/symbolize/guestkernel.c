@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "symbolize/session.h"
+#include "util/openfile.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -71,11 +72,15 @@ static void map_module(struct machine_priv *m, const char *line)
 static void map_modules(struct machine_priv *m)
 {
 	const char *path = session_guest_path(m, m->session->paths.guest_modules, "proc/modules");
-	FILE *f = path ? fopen(path, "re") : NULL;
+	int fd = path ? open_plain_file(path) : -1;
+	FILE *f = fd >= 0 ? fdopen(fd, "r") : NULL;
 	char line[4096];
 
-	if (!f)
+	if (!f) {
+		if (fd >= 0)
+			close(fd);
 		return;
+	}
 	for (unsigned n = 0; n < MAX_MODULES && fgets(line, sizeof(line), f); n++)
 		map_module(m, line);
 	fclose(f);

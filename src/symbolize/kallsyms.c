@@ -5,12 +5,12 @@
  */
 #include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "symbolize/session.h"
+#include "util/openfile.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -175,9 +175,9 @@ int kallsyms_read(struct kallsyms **out, const char *path, struct vmprof_err *er
 
 	*out = NULL;
 	escape_str(shown, sizeof(shown), path);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
+	fd = open_plain_file(path);
 	if (fd < 0)
-		return err_sys(err, errno, "cannot open %s", shown);
+		return err_sys(err, fd, "cannot open %s", shown);
 	k = xcalloc(1, sizeof(*k));
 	add_name(k, "", 0);
 	read_lines(k, fd, &any_address);

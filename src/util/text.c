@@ -182,18 +182,30 @@ bool text_match(const char *pattern, const char *s)
 	return strpbrk(pattern, "*?[") ? !fnmatch(pattern, s, 0) : !strcmp(pattern, s);
 }
 
+/* Is the element at *@p, up to a comma without a backslash, equal to @s? Leaves *@p at its end. */
+static bool element_is(const char **p, const char *s)
+{
+	bool same = true;
+
+	for (; **p && **p != ','; (*p)++) {
+		if ((*p)[0] == '\\' && (*p)[1] == ',')
+			(*p)++;
+		same = same && **p == *s;
+		s += same;
+	}
+	return same && !*s;
+}
+
 bool list_has(const char *list, const char *s)
 {
-	size_t n = strlen(s);
-
-	for (const char *p = list;;) {
-		size_t len = strcspn(p, ",");
-
-		if (len == n && !memcmp(p, s, n))
+	/* a name with a comma in it, alone */
+	if (!strcmp(list, s))
+		return true;
+	for (const char *p = list;; p++) {
+		if (element_is(&p, s))
 			return true;
-		if (!p[len])
+		if (!*p)
 			return false;
-		p += len + 1;
 	}
 }
 

@@ -42,7 +42,11 @@ char *file_safe_name(char *out, size_t size, const char *s);
 /* Shell-style pattern, or plain equality when @pattern has no wildcard. */
 bool text_match(const char *pattern, const char *s);
 
-/* One element of a comma-separated list equal to @s? A list is what --vm/--comms/--dsos take. */
+/*
+ * One element of a comma-separated list, or the whole list, equal to @s? A list is what
+ * --vm/--comms/--dsos take.
+ * "\," is a comma of an element's own; other backslashes are themselves.
+ */
 bool list_has(const char *list, const char *s);
 
 /* "10", "1.5", "500ms", "10s", "2m": to nanoseconds. Returns 0 or -EINVAL. */

@@ -419,6 +419,23 @@ kvm_file() {
 	[[ $output == *"--vmlinux: no VM 'web2' is in"* ]]
 }
 
+@test "report: a VM with a comma in its name can be chosen, alone and in a list" {
+	local list
+	"$UNIT/perfdata_odd" stray "$dir/p"
+	cp "$dir/p" "$dir/q"
+	"$VMPROF" merge -q --no-align -o "$dir/m" "a,b=$dir/p" "c=$dir/q"
+	for list in 'a,b' 'a\,b' 'x,a\,b'; do
+		"$VMPROF" report -i "$dir/m" --vm "$list" -s vm -g none -q 2>/dev/null >"$dir/out"
+		[ "$(grep -c 'a,b' "$dir/out")" -eq 1 ]
+		run -1 grep -w c "$dir/out"
+	done
+	"$VMPROF" report -i "$dir/m" --vm 'c,a\,b' -s vm -g none -q 2>/dev/null >"$dir/out"
+	[ "$(grep -cE '^ +50.00%  (a,b|c) *$' "$dir/out")" -eq 2 ]
+	run "$VMPROF" report -i "$dir/m" --vm a
+	[ "$status" -eq 1 ]
+	[[ $output == *"no VM 'a'"* ]]
+}
+
 @test "report: a path of symbols that cannot be read is an error, whatever is in its name" {
 	scenario 1
 	local args

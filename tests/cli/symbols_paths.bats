@@ -45,6 +45,38 @@ says() {
 	says report --stdio --kallsyms "$dir/p.c" --vm web1 | grep -q "is not used: .* has no symbols in the form"
 }
 
+@test "symbols: what may never end, or never begin, is no file of symbols" {
+	local option
+	mkfifo "$dir/fifo"
+	for option in --kallsyms --vmlinux --guestkallsyms --guestmodules --guestvmlinux; do
+		run timeout 60 "$VMPROF" report -i "$dir/data" "$option" "$dir/fifo"
+		[ "$status" -eq 2 ]
+		[[ $output == *"$option $dir/fifo cannot be read: it is a pipe or a device, and not a file" ]]
+		run timeout 60 "$VMPROF" report -i "$dir/data" "$option" /dev/zero
+		[ "$status" -eq 2 ]
+	done
+	# none at all, as perf's users say it
+	"$VMPROF" report -i "$dir/data" --kallsyms /dev/null 2>&1 | grep -q alpha_sys_read
+	mkdir -p "$dir/mnt/4242/proc"
+	mkfifo "$dir/mnt/4242/proc/kallsyms" "$dir/mnt/4242/proc/modules"
+	run timeout 60 "$VMPROF" report -i "$dir/data" --guestmount "$dir/mnt"
+	[ "$status" -eq 0 ]
+}
+
+@test "symbols: a directory for --buildid-dir that is not there is said" {
+	local command
+	for command in report script "export --format speedscope -o $dir/x" "annotate alpha_sys_read"; do
+		# shellcheck disable=SC2086 # words
+		"$VMPROF" $command -i "$dir/data" --buildid-dir "$dir/none" 2>&1 >/dev/null |
+			grep -c -- "--buildid-dir $dir/none is not used: there is no such directory" >"$dir/count"
+		[ "$(cat "$dir/count")" -eq 1 ]
+	done
+	says report --stdio --buildid-dir $'no\033such' | grep -qF -- '--buildid-dir no\x1bsuch is not used'
+	grep -q alpha_sys_read "$dir/out"
+	"$VMPROF" report -i "$dir/data" --buildid-dir "$dir" 2>"$dir/err" >/dev/null
+	[ ! -s "$dir/err" ]
+}
+
 @test "symbols: a directory for --symfs without files, or with others, is said" {
 	mkdir -p "$dir/none" "$dir/other/usr/sbin"
 	says report --stdio --symfs "$dir/none" | grep -q -- "--symfs .*/none is not used: it has no file that was looked for"

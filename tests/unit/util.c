@@ -62,6 +62,13 @@ static void test_names(void)
 	CHECK(!text_match("web", "web1"));
 	CHECK(list_has("a,web1,b", "web1"));
 	CHECK(!list_has("a,web1,b", "web"));
+	CHECK(!list_has("a,web1,b", "web12"));
+	CHECK(list_has("a,b", "a,b") && list_has("a,b", "a") && list_has("a,b", "b"));
+	CHECK(list_has("x,a\\,b,y", "a,b"));
+	CHECK(!list_has("x,a\\,b,y", "a") && !list_has("x,a\\,b,y", "b") &&
+	      !list_has("x,a\\,b", "a\\"));
+	CHECK(list_has("x,es\\x1b[m", "es\\x1b[m") && list_has("x,a\\", "a\\"));
+	CHECK(list_has("a,", "") && list_has(",a", "") && !list_has("a", ""));
 	CHECK(!list_has("", "web"));
 }
 
