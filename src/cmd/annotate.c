@@ -26,6 +26,7 @@ static const char usage[] =
 	"      --percent-limit N    no functions below N percent of all\n"
 	"      --group              all events side by side\n"
 	"      --no-jumps           no arrows from jumps to their targets\n"
+	"      --source             source lines between the instructions (default)\n"
 	"      --no-source          no source lines between the instructions\n"
 	"  -l, --print-line         source lines by their share, and before instructions that have "
 	"one\n"

@@ -29,6 +29,7 @@ static const char usage[] =
 	"  -c, --comms LIST, -d, --dsos LIST, -S, --symbols LIST, --pid LIST, --tid LIST,\n"
 	"  -C, --cpu LIST           only these commands, shared objects, symbols, ...\n"
 	"      --max-stack N        only N frames of a call chain\n"
+	"      --inline             frames of inlined functions, too\n"
 	"      --symfs, --vmlinux, --kallsyms [VM=]PATH, --buildid-dir DIR, --no-demangle\n"
 	"                           where symbols are\n"
 	"  -q, --quiet              do not say what was written";

@@ -85,11 +85,22 @@ static const struct cli_option opts[] = {
 	{"quiet", 'q', CLI_FLAG(struct args, opt.quiet)},
 };
 
+/* "-", or "LABEL=-" */
+static bool is_stdin(const char *input)
+{
+	const char *equals = strchr(input, '=');
+
+	if (!equals || memchr(input, '/', (size_t)(equals - input)))
+		return !strcmp(input, "-");
+	return !strcmp(equals + 1, "-");
+}
+
 /* 0, 1 for --help, or -EINVAL, with a sentence where nothing has been printed yet. */
 static int parse(struct args *a, int argc, char **argv)
 {
 	const struct cli_options tables[] = {{opts, sizeof(opts) / sizeof(*opts), a}};
 	int ret = cli_parse_options(tables, 1, argc, argv, &a->err);
+	unsigned from_stdin = 0;
 
 	a->opt.offsets = a->offsets;
 	a->opt.machines = a->machines;
@@ -103,6 +114,12 @@ static int parse(struct args *a, int argc, char **argv)
 		return err_set(&a->err, EINVAL, "no profile to merge is given");
 	if (a->opt.nr_inputs > MERGE_INPUTS_MAX)
 		return err_set(&a->err, EINVAL, "more than %d profiles at once", MERGE_INPUTS_MAX);
+	for (size_t i = 0; i < a->opt.nr_inputs; i++)
+		from_stdin += is_stdin(a->opt.inputs[i]);
+	if (from_stdin > 1)
+		return err_set(&a->err, EINVAL,
+			       "standard input (-) is given %u times, and can be read once only",
+			       from_stdin);
 	if (a->opt.no_align && a->opt.nr_offsets)
 		return err_set(&a->err, EINVAL, "--no-align and --clock-offset exclude each other");
 	return 0;

@@ -10,6 +10,7 @@
 #include "cli/messages.h"
 #include "cmd/cmd.h"
 #include "report/collect.h"
+#include "report/parents.h"
 #include "report/report.h"
 #include "report/timeline.h"
 #include "util/text.h"
@@ -203,13 +204,19 @@ static int check_outputs(struct args *a)
 	return 0;
 }
 
-/* As in perf the parent that is asked for is a key. */
-static void sort_by_parent(struct args *a)
+/* As in perf the parent that is asked for is a key. Its pattern is wrong whatever the file has. */
+static int sort_by_parent(struct args *a)
 {
+	struct parents *ps;
+
 	if (!a->parent)
-		return;
+		return 0;
+	if (parents_new(&ps, NULL, a->parent, false, &a->err))
+		return -EINVAL;
+	parents_free(ps);
 	a->sort = a->opt.sort ? xasprintf("%s,parent", a->opt.sort) : xstrdup("+parent");
 	a->opt.sort = a->sort;
+	return 0;
 }
 
 /* What the options mean together. */
@@ -225,7 +232,8 @@ static int settle(struct args *a)
 	if (a->opt.memory && !a->opt.sort)
 		a->opt.sort = "local_weight,mem,symbol,dso,snoop,tlb,locked,blocked,local_ins_lat,"
 			      "local_p_stage_cyc";
-	sort_by_parent(a);
+	if (!ret)
+		ret = sort_by_parent(a);
 	columns.sort = a->opt.sort;
 	*cg = (struct callgraph_config){.mode = CALLGRAPH_GRAPH, .min_percent = 0.5};
 	a->opt.filter = a->in.filter;

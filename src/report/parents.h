@@ -11,7 +11,8 @@
 
 struct parents;
 
-/* @pattern: extended; NULL the default. 0, or -EINVAL with a sentence. */
+/* @pattern: extended; NULL the default. @p may be NULL if nothing is to be found. 0, or -EINVAL
+ * with a sentence. */
 int parents_new(struct parents **out, struct profile *p, const char *pattern, bool outermost,
 		struct vmprof_err *err);
 void parents_free(struct parents *ps); /* NULL is fine */

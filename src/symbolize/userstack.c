@@ -132,6 +132,37 @@ static enum userstack_end why_fp(const struct walk *w, enum unwind_result r)
 	return r == UNWIND_OUTERMOST ? USERSTACK_OUTERMOST : USERSTACK_NO_RULE;
 }
 
+/*
+ * The functions at which Go's runtime ends a stack ("TOPFRAME"): what lies behind their frame is no
+ * return address, nor is the frame pointer of a thread's first function anything. As in its own
+ * table of functions, or in a symbol table.
+ */
+static bool begins_stack(const char *name)
+{
+	static const char *const functions[] = {"runtime.goexit", "runtime.mstart",
+						"runtime.rt0_go"};
+
+	for (size_t i = 0; i < sizeof(functions) / sizeof(*functions); i++) {
+		size_t len = strlen(functions[i]);
+
+		if (!strncmp(name, functions[i], len) &&
+		    (!name[len] || !strcmp(name + len, ".abi0")))
+			return true;
+	}
+	return false;
+}
+
+static enum userstack_end unless_begun(const struct walk *w, const struct map *map,
+				       enum userstack_end end)
+{
+	const struct symbol *sym = NULL;
+
+	if (map && (end == USERSTACK_NO_RULE || end == USERSTACK_BAD_FRAME))
+		sym = dso_find_symbol((struct dso_priv *)map->dso,
+				      w->regs.ip - !w->exact - map->start + map->pgoff);
+	return sym && begins_stack(sym->name) ? USERSTACK_OUTERMOST : end;
+}
+
 /* Old records do not tell how it is mapped. */
 static bool is_code(const struct map *map)
 {
@@ -168,7 +199,7 @@ static enum userstack_end walk(struct walk *w, size_t max, size_t *n)
 		r = known ? unwind_step(w->arch, &p.row, &w->regs, &slot, read_stack, w)
 			  : unwind_step_fp(w->arch, &w->regs, &slot, read_stack, w);
 		if (r != UNWIND_STEPPED)
-			return known ? why(w, r) : why_fp(w, r);
+			return unless_begun(w, map, known ? why(w, r) : why_fp(w, r));
 		w->exact = known && p.row.signal;
 	}
 }

@@ -306,6 +306,8 @@ perf_samples() {
 	run -2 --separate-stderr "$VMPROF" merge a.data
 	[[ $stderr == *"-o OUT"* ]]
 	run -2 --separate-stderr "$VMPROF" merge -o "$dir/x"
+	run -2 --separate-stderr "$VMPROF" merge -o "$dir/x" - web1=- </dev/null
+	[[ $stderr == *"standard input (-) is given 2 times, and can be read once only" ]]
 	run -2 --separate-stderr "$VMPROF" merge -o "$dir/x" --prefer both a
 	run -2 --separate-stderr "$VMPROF" merge -o "$dir/x" --clock-offset web1=1s a
 	run -2 --separate-stderr "$VMPROF" merge -o "$dir/x" --machine web1=0 a

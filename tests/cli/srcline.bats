@@ -152,7 +152,7 @@ rows() { # rows FILE OPTION...: of perf and of ours
 	rows chains --children -g none -p ^main
 	rows chains --no-children -g none --sort local_weight,weight,ins_lat,sym
 	run "$VMPROF" report -i chains -p '('
-	[ "$status" -eq 1 ]
+	[ "$status" -eq 2 ]
 	[[ "$output" == *"--parent '('"* ]]
 }
 

@@ -112,3 +112,43 @@ for magic in (0xfffffffb, 0xfffffffa, 0xfffffff0, 0xfffffff1):
         listed(bytes(bad[:draw.randrange(8, len(bad) + 1)]))
 END
 }
+
+@test "symbols: the stacks of a Go program begin where its runtime says, though it was stripped" {
+	command -v perf >/dev/null && command -v go >/dev/null || skip "no perf, or no go"
+	cat >"$dir/m.go" <<'END'
+package main
+
+var sums [4]uint64
+
+//go:noinline
+func work(g int) {
+	for i := uint64(0); i < 100000000; i++ {
+		sums[g] += i
+	}
+}
+
+func main() {
+	done := make(chan bool)
+	for g := range sums {
+		go func(g int) { work(g); done <- true }(g)
+	}
+	for range sums {
+		<-done
+	}
+}
+END
+	export GO111MODULE=off CGO_ENABLED=0
+	go build -ldflags=-w -o "$dir/full" "$dir/m.go" 2>"$dir/err" ||
+		skip "go builds nothing here: $(tail -n 1 "$dir/err")"
+	perf record -q -N --call-graph dwarf -e cpu-clock -F 1000 -o "$dir/data" "$dir/full" >/dev/null 2>&1 ||
+		skip "perf may not record here"
+	# each chain's last function
+	"${VMPROF:-build/vmprof}" script --no-inline -i "$dir/data" -F ip,sym |
+		awk 'NF { last = $2; next } { print last; last = "" } END { print last }' |
+		grep -cE '^runtime\.(goexit|mstart|rt0_go)(\.abi0)?$' >"$dir/begun"
+	"${VMPROF:-build/vmprof}" report --stats -i "$dir/data" |
+		sed -n 's/^ *outermost: *\([0-9]*\)$/\1/p' | tail -n 1 >"$dir/outermost"
+	cat "$dir/begun" "$dir/outermost"
+	[ "$(cat "$dir/begun")" -gt 20 ]
+	[ "$(cat "$dir/outermost")" -ge "$(cat "$dir/begun")" ]
+}
