@@ -43,7 +43,7 @@ static const char *why_refused(const char *letters, const struct option *longopt
 		r->letter[1] = (char)optopt;
 		r->name = r->letter;
 		return strchr("+:", optopt) == NULL && strchr(letters, optopt) ? "needs an argument"
-								: "is not known";
+									       : "is not known";
 	}
 	for (o = longopts; o->name; o++)
 		alike += !strncmp(o->name, r->name + 2, r->len - 2);
