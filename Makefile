@@ -7,6 +7,8 @@
 # make install [PREFIX= DESTDIR=]
 # make modules [KDIR=headers]      build/modules/vmprof.ko, for the running kernel or another one
 # make modules_install [KDIR=headers]
+# make guest-module [KDIR=headers]  build/guest-module/guest/vmprof_guest.ko, for kernels of guests
+# make guest-module_install [KDIR=headers]
 # make CROSS_COMPILE=aarch64-linux-gnu- BUILD=build-arm64 [all unit-programs]
 
 PREFIX    ?= /usr/local
@@ -164,15 +166,22 @@ install: all
 KDIR ?= /lib/modules/$(shell uname -r)/build
 KBUILD = $(MAKE) -C $(KDIR) M=$(abspath $(BUILD)/modules) CONFIG_DEBUG_INFO_BTF_MODULES= \
 	 $(if $(CROSS_COMPILE),CROSS_COMPILE=$(CROSS_COMPILE)) $(if $(ARCH),ARCH=$(ARCH))
+KBUILD_GUEST = $(subst M=$(abspath $(BUILD)/modules),M=$(abspath $(BUILD)/guest-module/guest),$(KBUILD))
 modules:
 	$(Q)mkdir -p $(BUILD)/modules
 	$(Q)cp -pru kernel/. $(BUILD)/modules
 	$(Q)$(KBUILD) modules
 modules_install:
 	$(Q)$(KBUILD) modules_install
+guest-module:
+	$(Q)mkdir -p $(BUILD)/guest-module
+	$(Q)cp -pru kernel/. $(BUILD)/guest-module
+	$(Q)$(KBUILD_GUEST) modules
+guest-module_install:
+	$(Q)$(KBUILD_GUEST) modules_install
 
 FORMATTED := $(sort $(wildcard src/*.c src/*/*.[ch] kernel/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] \
-	     tests/lab/*/*.c tests/bench/*.[ch]))
+	     tests/lab/*/*.c tests/lab/host/regs/*.c tests/bench/*.[ch]))
 # Everything whose first line or two say that it is shell.
 SCRIPTS = $(shell grep -lEs '^\#!/bin/(ba)?sh|^\# shellcheck shell=' .ci/run scripts/* tests/run \
 	  tests/cli/*.bash tests/lab/* tests/lab/lib/* tests/lab/guest/* tests/lab/host/* tests/lab/machine/* tests/bench/*.sh)
@@ -202,5 +211,6 @@ clean:
 
 -include $(LIBOBJ:.o=.d) $(UNITBIN:=.d) $(FUZZBIN:=.d) $(BENCHBIN:=.d) $(BUILD)/src/vmprof.d
 .PHONY: all unit-programs fuzz-programs bench-programs check unit cli lab fuzz bench install \
-	lint lint-format lint-c lint-shell lint-man format clean modules modules_install
+	lint lint-format lint-c lint-shell lint-man format clean modules modules_install \
+	guest-module guest-module_install
 .DELETE_ON_ERROR:

@@ -65,4 +65,38 @@ struct vmp_segment {
 	u32 reserved;
 };
 
+/*
+ * What the handler in a guest writes (uapi/vmprof_log.h): it knows the task and has the guest's own
+ * unwinder, and needs no registers to be kept.
+ */
+
+/* 56 bytes, then nr_chain times a u64: the callers, innermost first. */
+struct vmp_guest_sample {
+	struct vmp_record header; /* VMP_REC_GUEST_SAMPLE */
+	u64 time;		  /* ticks of the guest's clock, as its row says */
+	u64 ip;
+	u64 period;
+	u32 cpu;   /* of the guest */
+	u32 event; /* its place in the row */
+	u32 pid, tgid;
+	u32 flags; /* VMP_SAMPLE_KERNEL */
+	u32 nr_chain;
+};
+
+_Static_assert(sizeof(struct vmp_guest_sample) == 56, "the layout is part of the interface");
+
+/* In a chain: the addresses behind it are of user mode. No address of code is that one. */
+#define VMP_CHAIN_USER (~0ull - 511)
+
+/* What a thread is called, before its first sample on a CPU since another one's, and when the name
+ * has changed. */
+struct vmp_guest_task {
+	struct vmp_record header; /* VMP_REC_GUEST_TASK */
+	u64 time;
+	u32 pid, tgid;
+	char comm[16]; /* zero-terminated */
+};
+
+_Static_assert(sizeof(struct vmp_guest_task) == 40, "the layout is part of the interface");
+
 #endif

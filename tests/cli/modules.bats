@@ -1,16 +1,17 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only
-# vmprof.ko builds without a warning against the headers of Debian's kernels.
+# vmprof.ko and vmprof_guest.ko build without a warning against the headers of Debian's kernels.
 
 build() { # build SERIES ARCH [MAKE-VARIABLE...]
 	local headers module=$BATS_TEST_TMPDIR/modules/vmprof.ko
 	cd "$BATS_TEST_DIRNAME/../.."
 	headers=$(scripts/kernel-headers "$1" "$2" 2>"$BATS_TEST_TMPDIR/why") || skip "$(cat "$BATS_TEST_TMPDIR/why")"
 	shift 2
-	make modules KDIR="$headers" BUILD="$BATS_TEST_TMPDIR" "$@" W=1 >"$BATS_TEST_TMPDIR/log" 2>&1 ||
+	make modules guest-module KDIR="$headers" BUILD="$BATS_TEST_TMPDIR" "$@" W=1 >"$BATS_TEST_TMPDIR/log" 2>&1 ||
 		{ cat "$BATS_TEST_TMPDIR/log"; return 1; }
 	! grep -i 'warning:' "$BATS_TEST_TMPDIR/log"
-	readelf -p .modinfo "$module" | grep -q 'license=GPL'
+	readelf -p .modinfo "$module" | grep -q "license=GPL"
+	readelf -p .modinfo "${module%/*/*}/guest-module/guest/vmprof_guest.ko" | grep -q "license=GPL"
 }
 
 arm64() {

@@ -1,0 +1,74 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * vmprof_guest.ko: what its files share. A device that has a log (uapi/vmprof_log.h) is a struct
+ * vg_log; while its request is served, each CPU has a struct vg_cpu, which only that CPU's handler
+ * writes. There is one log: a second device is refused.
+ */
+#ifndef VMPROF_GUEST_H
+#define VMPROF_GUEST_H
+
+#include <linux/percpu.h>
+#include <linux/ptrace.h>
+#include <linux/sched.h>
+#include <linux/types.h>
+
+#include "../core/log.h"
+#include "../core/sample.h"
+#include "../core/table.h"
+
+/* Frames of the handler itself, between it and what was interrupted, at most. */
+#define VG_OWN_FRAMES 24
+
+struct vg_cpu {
+	struct vmp_ring ring;
+	bool busy;  /* a handler is writing: another one has interrupted it */
+	u64 missed; /* samples of such; to be said when the ring is free again */
+	u64 overflows, spurious;
+	u32 last_pid; /* whose name was written last */
+	char last_comm[TASK_COMM_LEN];
+	unsigned long trace[VMPROF_LOG_CHAIN_MAX + VG_OWN_FRAMES];
+	u64 chain[VMPROF_LOG_CHAIN_MAX];
+};
+
+/* What is served. Changed only while no handler runs. */
+struct vg_request {
+	u32 source, chain, nr;
+	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
+};
+
+extern struct vg_request vg_request;
+DECLARE_PER_CPU(struct vg_cpu, vg_cpus);
+
+/* ------------------------------------------------------------------ sample.c */
+
+/* The guest's clock, in ticks. */
+u64 vg_clock(void);
+/*
+ * Writes a sample of what regs were interrupted at into this CPU's ring. Preemption is off, the
+ * context whatever it is: it neither sleeps nor allocates nor locks.
+ */
+void vg_sample(struct pt_regs *regs, u32 event, u64 period, u64 time);
+
+/* ------------------------------------------------------------------ source_*.c */
+
+/*
+ * A source: what calls vg_sample(). start makes the handlers of vg_request ready and fills in
+ * row->handler if it is one that the host calls; 0, or -errno with the sentence in row->why. stop
+ * returns when no handler runs any more.
+ */
+struct vg_source {
+	int (*start)(struct vmprof_log_guest *row);
+	void (*stop)(void);
+};
+
+extern const struct vg_source vg_source_perf;
+#ifdef CONFIG_ARM64
+extern const struct vg_source vg_source_direct;
+void vg_direct_exit(void); /* it is not started again */
+#else
+static inline void vg_direct_exit(void)
+{
+}
+#endif
+
+#endif

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/* From an interrupt to a record in the log. */
+#include <linux/sched/task_stack.h>
+#include <linux/stacktrace.h>
+#include <linux/string.h>
+#include <linux/uaccess.h>
+
+#ifdef CONFIG_ARM64
+#include <clocksource/arm_arch_timer.h>
+#include <asm/compat.h>
+#endif
+#ifdef CONFIG_X86_64
+#include <asm/msr.h>
+#endif
+
+#include "guest.h"
+
+DEFINE_PER_CPU(struct vg_cpu, vg_cpus);
+
+u64 vg_clock(void)
+{
+#ifdef CONFIG_ARM64
+	return read_sysreg(cntvct_el0);
+#else
+	return rdtsc();
+#endif
+}
+
+/* A program's stack, by frame pointer: where they point to, the caller's one lies and, above it,
+ * the return address. This holds on x86-64 and arm64. */
+struct frame {
+	u64 caller, address;
+};
+
+static u64 frame_pointer_of(const struct pt_regs *regs)
+{
+#ifdef CONFIG_ARM64
+	return regs->regs[29];
+#else
+	return regs->bp;
+#endif
+}
+
+/* The code of 32-bit programs is left alone. A return address may be signed, above the address. */
+static bool is_64bit(const struct pt_regs *regs)
+{
+#ifdef CONFIG_ARM64
+	return !compat_user_mode(regs);
+#else
+	return regs->cs == __USER_CS;
+#endif
+}
+
+static u32 user_chain(const struct pt_regs *regs, u64 *chain, u32 room)
+{
+	u64 fp = frame_pointer_of(regs);
+	struct frame frame;
+	u32 nr;
+
+	if (!is_64bit(regs))
+		return 0;
+	for (nr = 0; nr < room && fp && fp % 8 == 0; nr++) {
+		if (copy_from_user_nofault(&frame, (const void __user *)fp, sizeof(frame)) ||
+		    !frame.address)
+			break;
+		chain[nr] = frame.address & (TASK_SIZE_MAX - 1);
+		if (frame.caller <= fp) {
+			nr++;
+			break;
+		}
+		fp = frame.caller;
+	}
+	return nr;
+}
+
+#ifndef TASK_SIZE_MAX
+#error "a user's address has an end"
+#endif
+
+/* The kernel's own unwinder starts here, in the handler: what it finds behind the interrupted
+ * address are the callers. */
+static u32 kernel_chain(struct vg_cpu *cpu, u64 ip, u32 room)
+{
+	u32 own, i, nr = stack_trace_save(cpu->trace, room + VG_OWN_FRAMES, 1);
+
+	for (own = 0; own < nr && own < VG_OWN_FRAMES && cpu->trace[own] != ip; own++)
+		;
+	if (own == nr || own == VG_OWN_FRAMES)
+		return 0;
+	nr = min(nr - own - 1, room);
+	for (i = 0; i < nr; i++)
+		cpu->chain[i] = cpu->trace[own + 1 + i];
+	return nr;
+}
+
+static u32 chain_of(struct vg_cpu *cpu, struct pt_regs *regs)
+{
+	u32 room = vg_request.chain, nr;
+
+	if (!room)
+		return 0;
+	if (user_mode(regs))
+		return user_chain(regs, cpu->chain, room);
+	nr = kernel_chain(cpu, instruction_pointer(regs), room);
+	if (!current->mm || (current->flags & PF_KTHREAD) || nr + 2 > room)
+		return nr;
+	regs = task_pt_regs(current);
+	cpu->chain[nr++] = VMP_CHAIN_USER;
+	cpu->chain[nr++] = instruction_pointer(regs);
+	return nr + user_chain(regs, cpu->chain + nr, room - nr);
+}
+
+static void write_task(struct vg_cpu *cpu, u64 time)
+{
+	struct vmp_guest_task task = {
+		.header = {sizeof(task), VMP_REC_GUEST_TASK},
+		.time = time,
+		.pid = current->pid,
+		.tgid = current->tgid,
+	};
+	struct vmp_part part = {&task, sizeof(task)};
+
+	BUILD_BUG_ON(sizeof(task.comm) != TASK_COMM_LEN);
+	memcpy(task.comm, current->comm, sizeof(task.comm));
+	task.comm[sizeof(task.comm) - 1] = 0;
+	if (vmp_ring_write(&cpu->ring, &part, 1))
+		return;
+	cpu->last_pid = task.pid;
+	memcpy(cpu->last_comm, current->comm, sizeof(cpu->last_comm));
+}
+
+static void write_sample(struct vg_cpu *cpu, struct pt_regs *regs, u32 event, u64 period, u64 time)
+{
+	struct vmp_guest_sample sample = {
+		.header = {sizeof(sample), VMP_REC_GUEST_SAMPLE},
+		.time = time,
+		.ip = instruction_pointer(regs),
+		.period = period,
+		.cpu = smp_processor_id(),
+		.event = event,
+		.pid = current->pid,
+		.tgid = current->tgid,
+		.flags = user_mode(regs) ? 0 : VMP_SAMPLE_KERNEL,
+		.nr_chain = chain_of(cpu, regs),
+	};
+	struct vmp_part parts[2] = {{&sample, sizeof(sample)},
+				    {cpu->chain, sample.nr_chain * sizeof(u64)}};
+
+	if (cpu->last_pid != sample.pid || memcmp(cpu->last_comm, current->comm, TASK_COMM_LEN))
+		write_task(cpu, time);
+	sample.header.size += parts[1].size;
+	vmp_ring_write(&cpu->ring, parts, 2);
+}
+
+void vg_sample(struct pt_regs *regs, u32 event, u64 period, u64 time)
+{
+	struct vg_cpu *cpu = this_cpu_ptr(&vg_cpus);
+
+	if (!cpu->ring.page)
+		return;
+	if (cpu->busy) {
+		cpu->missed++;
+		return;
+	}
+	cpu->busy = true;
+	barrier();
+	write_sample(cpu, regs, event, period, time);
+	if (cpu->missed)
+		vmp_ring_missed(&cpu->ring, xchg(&cpu->missed, 0));
+	barrier();
+	cpu->busy = false;
+}
