@@ -8,13 +8,14 @@
 
 #include <asm/kvm_emulate.h>
 
+#include "direct.h"
 #include "host.h"
 
 const bool vp_arch_complete_in_work = true;
 const u32 vp_arch_sample_flags = VMP_SAMPLE_KERNEL | VMP_SAMPLE_SP | VMP_SAMPLE_PAGE_TABLE |
 				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY | VMP_SAMPLE_REGS;
 
-static u32 cpu_pmu_type; /* 0: none */
+static struct arm_pmu *cpu_pmu; /* null: none */
 
 static u64 sp_of(struct kvm_vcpu *guest, bool kernel)
 {
@@ -104,9 +105,9 @@ int vp_arch_walk(struct kvm_vcpu *guest, u64 root_clear, u64 vaddr, u64 *gpa)
 /* Bit 0 is the cycle counter, which counts nothing else. */
 u64 vp_arch_counters(const struct perf_event *cycles)
 {
-	const struct arm_pmu *pmu = to_arm_pmu(cycles->pmu);
+	struct arm_pmu *pmu = to_arm_pmu(cycles->pmu);
 
-	cpu_pmu_type = cycles->pmu->type;
+	cpu_pmu = pmu;
 #if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 12, 0)
 	return GENMASK_ULL(min(bitmap_weight(pmu->cntr_mask, ARMPMU_MAX_HWEVENTS), 32) - 1, 0);
 #else
@@ -128,16 +129,18 @@ u64 vp_arch_counters_for(const struct vmprof_event *event, u64 counters)
 	case PERF_TYPE_BREAKPOINT:
 		return 0;
 	}
-	if (event->type != PERF_TYPE_RAW && event->type != cpu_pmu_type)
+	if (event->type != PERF_TYPE_RAW && (!cpu_pmu || event->type != cpu_pmu->pmu.type))
 		return 0;
 	return (event->config & 0xffff) == CPU_CYCLES ? counters : counters & ~1ull;
 }
 
 int vp_arch_init(void)
 {
+	vp_direct_init(cpu_pmu);
 	return 0;
 }
 
 void vp_arch_exit(void)
 {
+	vp_direct_exit();
 }

@@ -9,6 +9,7 @@
 #include <linux/tracepoint.h>
 #include <linux/version.h>
 
+#include "direct.h"
 #include "host.h"
 
 /* kvm.ko's tracepoint; the header with its prototype does not come with a kernel's headers. */
@@ -122,6 +123,11 @@ u64 vp_arch_counters_for(const struct vmprof_event *event, u64 counters)
 		return general;
 	}
 	return 0;
+}
+
+const char *vp_direct_refusal(void)
+{
+	return "direct delivery is for arm64 hosts";
 }
 
 int vp_arch_init(void)

@@ -55,6 +55,8 @@ struct vp_vcpu {
 	u8 *memory_copy; /* room for a sample's segments, VP_SEGMENTS_SIZE(vm) bytes */
 	u64 area;	 /* see struct vmprof_want */
 	struct vp_event *events;
+	struct vp_direct *direct; /* direct.h; null with other deliveries, and all of the above but
+				     task and node is unused with this one */
 };
 
 /* A sample's segments: up to three stacks, and the registers of user mode at the top of a task's.
@@ -71,10 +73,11 @@ struct vp_vm {
 	struct vp_vcpu *vcpus;
 	u32 ring_size, stack_size, wakeup;
 	struct vmprof_want want;
-	u32 flags;
+	u32 flags, delivery;
 	bool registers; /* are wanted with each sample */
 	bool started;
-	u32 turn, turns; /* of events that take turns, see core/sched.h */
+	struct list_head direct; /* direct.h */
+	u32 turn, turns;	 /* of events that take turns, see core/sched.h */
 	u8 turn_of[VMP_EVENTS_MAX];
 	struct delayed_work rotate;
 	wait_queue_head_t wait;
@@ -93,6 +96,7 @@ int vp_vm_want(struct vp_vm *vm, const struct vmprof_want *want, const u64 *area
 int vp_vm_start(struct vp_vm *vm);
 int vp_vm_stop(struct vp_vm *vm);
 int vp_vm_read(struct vp_vm *vm, struct vmprof_read *read);
+int vp_vm_status(struct vp_vm *vm, struct vmprof_status *status);
 /* Whether all threads of its vCPUs have ended. */
 bool vp_vm_dead(const struct vp_vm *vm);
 

@@ -6,6 +6,7 @@
 #include <linux/uaccess.h>
 #include <linux/vmalloc.h>
 
+#include "direct.h"
 #include "host.h"
 
 static int open_device(struct inode *inode, struct file *file)
@@ -54,10 +55,12 @@ static long ioctl_info(void __user *arg)
 		.size = size,
 		.abi = VMPROF_ABI,
 		.counters = vp_row_counters(),
-		.deliveries = 1u << VMP_DELIVER_HOST,
+		.deliveries = 1u << VMP_DELIVER_HOST |
+			      (vp_direct_refusal() ? 0 : 1u << VMP_DELIVER_DIRECT),
 		.sample_flags = vp_arch_sample_flags,
 		.vms = vp_rows(),
 	};
+	strscpy(info.why_not_direct, vp_direct_refusal() ?: "", sizeof(info.why_not_direct));
 	return copy_out(arg, &info, sizeof(info), size);
 }
 
@@ -129,6 +132,21 @@ static long ioctl_read(struct vp_vm *vm, void __user *arg)
 	return err ?: copy_out(arg, &read, sizeof(read), size);
 }
 
+static long ioctl_status(struct vp_vm *vm, void __user *arg)
+{
+	struct vmprof_status status;
+	u32 size;
+	int err = copy_in(&status, sizeof(status), arg, &size);
+
+	if (err)
+		return err;
+	status = (struct vmprof_status){.size = size};
+	mutex_lock(&vm->lock);
+	err = vp_vm_status(vm, &status);
+	mutex_unlock(&vm->lock);
+	return err ?: copy_out(arg, &status, sizeof(status), size);
+}
+
 static long ioctl_start(struct vp_vm *vm, bool start)
 {
 	int err;
@@ -157,6 +175,8 @@ static long ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 		return ioctl_start(vm, false);
 	case VMPROF_IOC_READ:
 		return ioctl_read(vm, user);
+	case VMPROF_IOC_STATUS:
+		return ioctl_status(vm, user);
 	}
 	return -ENOTTY;
 }
@@ -171,7 +191,7 @@ static int map_ring(struct file *file, struct vm_area_struct *vma)
 
 	mutex_lock(&vm->lock);
 	stride = (PAGE_SIZE + vm->ring_size) >> PAGE_SHIFT;
-	if (!vm->id)
+	if (!vm->id || !vm->ring_size)
 		ret = -ENXIO;
 	else if (size == stride && vma->vm_pgoff % stride == 0 &&
 		 vma->vm_pgoff / stride < vm->nr_vcpus)
@@ -188,7 +208,7 @@ static __poll_t poll(struct file *file, poll_table *table)
 
 	poll_wait(file, &vm->wait, table);
 	mutex_lock(&vm->lock);
-	for (i = 0; vm->id && i < vm->nr_vcpus && !ready; i++)
+	for (i = 0; vm->id && vm->ring_size && i < vm->nr_vcpus && !ready; i++)
 		if (vmp_ring_used(&vm->vcpus[i].ring) >= max(vm->wakeup, 1u))
 			ready = EPOLLIN | EPOLLRDNORM;
 	if (vm->id && vp_vm_dead(vm))

@@ -10,6 +10,7 @@
 #include <linux/slab.h>
 #include <linux/vmalloc.h>
 
+#include "direct.h"
 #include "host.h"
 
 #define TURN                                                                                       \
@@ -26,6 +27,7 @@ struct vp_vm *vp_vm_new(void)
 	mutex_init(&vm->lock);
 	init_waitqueue_head(&vm->wait);
 	INIT_DELAYED_WORK(&vm->rotate, rotate);
+	INIT_LIST_HEAD(&vm->direct);
 	return vm;
 }
 
@@ -66,6 +68,8 @@ static int vcpu_new(struct vp_vcpu *vcpu, const struct vmprof_attach *attach,
 	u32 i;
 	int err;
 
+	if (vm->delivery == VMP_DELIVER_DIRECT)
+		return vp_direct_new(vcpu, events, attach->nr_events);
 	vcpu->memory = vmalloc_user(PAGE_SIZE + attach->ring_size);
 	vcpu->events = kcalloc(attach->nr_events, sizeof(*vcpu->events), GFP_KERNEL);
 	vcpu->memory_copy = kvmalloc(VP_SEGMENTS_SIZE(attach->stack_size), GFP_KERNEL);
@@ -93,6 +97,7 @@ static void vcpu_free(struct vp_vcpu *vcpu, u32 nr_events)
 	irq_work_sync(&vcpu->work);
 	if (vcpu->task)
 		put_task_struct(vcpu->task);
+	vp_direct_free(vcpu);
 	vfree(vcpu->memory);
 	kvfree(vcpu->memory_copy);
 	kfree(vcpu->events);
@@ -104,6 +109,8 @@ static void detach(struct vp_vm *vm)
 	u32 i;
 
 	cancel_delayed_work_sync(&vm->rotate);
+	if (vm->delivery == VMP_DELIVER_DIRECT)
+		vp_direct_detach(vm);
 	vp_row_remove(vm);
 	for (i = 0; i < vm->nr_vcpus; i++)
 		vcpu_free(&vm->vcpus[i], vm->nr_events);
@@ -123,6 +130,12 @@ void vp_vm_free(struct vp_vm *vm)
 
 static bool attach_ok(const struct vmprof_attach *attach)
 {
+	if (attach->delivery == VMP_DELIVER_DIRECT)
+		return !attach->ring_size && !attach->stack_size && !attach->wakeup &&
+		       !attach->flags && !attach->sample_flags && !attach->reserved &&
+		       attach->handler;
+	if (attach->handler)
+		return false;
 	if (attach->ring_size < VMPROF_RING_MIN || attach->ring_size > VMPROF_RING_MAX ||
 	    !is_power_of_2(attach->ring_size) || attach->ring_size % PAGE_SIZE)
 		return false;
@@ -158,6 +171,19 @@ static int find_threads(struct vp_vm *vm, const s32 *threads)
 	return vm->vmm ? 0 : -ESRCH;
 }
 
+static int delivery_ok(u32 delivery)
+{
+	switch (delivery) {
+	case VMP_DELIVER_HOST:
+		return 0;
+	case VMP_DELIVER_DIRECT:
+		if (!capable(CAP_SYS_ADMIN))
+			return -EPERM;
+		return vp_direct_refusal() ? -EOPNOTSUPP : 0;
+	}
+	return delivery < VMP_DELIVERIES ? -EOPNOTSUPP : -EINVAL;
+}
+
 int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *threads,
 		 const struct vmprof_event *events)
 {
@@ -166,15 +192,17 @@ int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *thre
 
 	if (vm->vcpus)
 		return -EBUSY;
+	err = delivery_ok(attach->delivery);
+	if (err)
+		return err;
 	if (!attach_ok(attach))
 		return -EINVAL;
-	if (attach->delivery != VMP_DELIVER_HOST)
-		return attach->delivery < VMP_DELIVERIES ? -EOPNOTSUPP : -EINVAL;
 	vm->vcpus = kcalloc(attach->nr_vcpus, sizeof(*vm->vcpus), GFP_KERNEL);
 	if (!vm->vcpus)
 		return -ENOMEM;
 	vm->nr_vcpus = attach->nr_vcpus;
 	vm->flags = attach->flags;
+	vm->delivery = attach->delivery;
 	vm->ring_size = attach->ring_size;
 	vm->stack_size = attach->stack_size;
 	vm->wakeup = attach->wakeup;
@@ -187,10 +215,12 @@ int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *thre
 	vm->nr_events = attach->nr_events;
 	for (i = 0; i < vm->nr_vcpus && !err; i++)
 		err = vcpu_new(&vm->vcpus[i], attach, events);
+	if (!err && vm->delivery == VMP_DELIVER_DIRECT)
+		err = vp_direct_attach(vm);
 	if (!err)
 		vp_row_publish(vm);
 	attach->vm = vm->id;
-	attach->ring_stride = PAGE_SIZE + attach->ring_size;
+	attach->ring_stride = attach->ring_size ? PAGE_SIZE + attach->ring_size : 0;
 out:
 	if (err)
 		detach(vm);
@@ -253,6 +283,10 @@ int vp_vm_start(struct vp_vm *vm)
 	if (vm->started)
 		return 0;
 	vm->started = true;
+	if (vm->delivery == VMP_DELIVER_DIRECT) {
+		vp_direct_start(vm);
+		return 0;
+	}
 	switch_turn(vm, vm->turn, true);
 	if (vm->turns > 1)
 		schedule_delayed_work(&vm->rotate, TURN);
@@ -280,6 +314,10 @@ int vp_vm_stop(struct vp_vm *vm)
 	if (!vm->started)
 		return 0;
 	vm->started = false;
+	if (vm->delivery == VMP_DELIVER_DIRECT) {
+		vp_direct_stop(vm);
+		return 0;
+	}
 	switch_turn(vm, vm->turn, false);
 	flush(vm);
 	wake_up_interruptible(&vm->wait);
@@ -312,12 +350,24 @@ int vp_vm_read(struct vp_vm *vm, struct vmprof_read *read)
 		return -ENXIO;
 	if (read->vcpu >= vm->nr_vcpus || read->event >= vm->nr_events)
 		return -EINVAL;
+	if (vm->delivery == VMP_DELIVER_DIRECT)
+		return -EOPNOTSUPP;
 	event = &vm->vcpus[read->vcpu].events[read->event];
 	if (event->perf->state == PERF_EVENT_STATE_ERROR)
 		return -ENODATA;
 	read->value = perf_event_read_value(event->perf, &enabled, &read->running);
 	read->enabled = vm->turns > 1 ? wanted_time(vm, event->vcpu) : enabled;
 	read->outside = READ_ONCE(event->outside);
+	return 0;
+}
+
+int vp_vm_status(struct vp_vm *vm, struct vmprof_status *status)
+{
+	if (!vm->vcpus)
+		return -ENXIO;
+	if (vm->delivery != VMP_DELIVER_DIRECT)
+		return -EOPNOTSUPP;
+	vp_direct_status(vm, status);
 	return 0;
 }
 

@@ -27,6 +27,7 @@
 #define VMPROF_RING_MIN	  65536	      /* bytes of a ring's data */
 #define VMPROF_RING_MAX	  (1 << 26)   /* of one ring */
 #define VMPROF_MEMORY_MAX (1ll << 30) /* of all rings of a VM */
+#define VMPROF_WHY	  128	      /* bytes of a sentence, with the zero at its end */
 
 struct vmprof_info {
 	__u32 size;
@@ -36,6 +37,7 @@ struct vmprof_info {
 	__u32 sample_flags; /* VMP_SAMPLE_... that samples may have here */
 	__u32 vms;	    /* that are being profiled now */
 	__u32 reserved;
+	char why_not_direct[VMPROF_WHY]; /* a sentence; empty if direct delivery works here */
 };
 
 /* vmprof_event.flags; VMP_COUNT_USER and VMP_COUNT_KERNEL are the low bits */
@@ -73,6 +75,7 @@ struct vmprof_attach {
 	/* Not written: */
 	__u32 sample_flags; /* what samples are to have besides: VMP_SAMPLE_REGS or nothing */
 	__u32 reserved;
+	__u64 handler; /* direct: where the guest's handler is, as its row says; else 0 */
 };
 
 /*
@@ -106,12 +109,36 @@ struct vmprof_read {
 };
 
 /*
+ * Direct delivery (docs/direct-vector.md). The events are of the CPU's PMU (PERF_TYPE_RAW), and all
+ * fit at once; samples are in the log that the VM shares with its host (vmprof_log.h) and not in
+ * rings: ring_size, stack_size and wakeup are 0. The guest's handler must be in place before START,
+ * and stay there until the descriptor is closed.
+ */
+enum vmprof_direct_state {
+	VMPROF_DIRECT_OFF,	  /* not started, or stopped */
+	VMPROF_DIRECT_WAITING,	  /* started; the guest has not run since */
+	VMPROF_DIRECT_LENT,	  /* the VM has the counters whenever it runs */
+	VMPROF_DIRECT_TAKEN_BACK, /* its handler has not acknowledged an interrupt for a second */
+	VMPROF_DIRECT_REFUSED,	  /* this VM cannot have them, see why */
+};
+
+struct vmprof_status {
+	__u32 size;
+	__u32 state;	    /* enum vmprof_direct_state */
+	__u64 entries;	    /* how often the VM was entered with the counters */
+	__u64 deferred;	    /* overflows that waited when it was entered: made to come once more */
+	__u64 clock_offset; /* the host's virtual counter minus the guest's, ticks */
+	char why[VMPROF_WHY];
+};
+
+/*
  * All return EFAULT for memory that cannot be read or written, E2BIG as said above, and:
  *
  * ATTACH  EBUSY: this descriptor has a VM, or another one has this VM
  *         ESRCH: no such thread, or threads of several processes
  *         ENOSPC: more events than counters, see wanted and have
- *         EOPNOTSUPP: this delivery does not work here
+ *         EOPNOTSUPP: this delivery does not work here, see vmprof_info
+ *         EPERM: direct delivery needs CAP_SYS_ADMIN
  *         EINVAL: a field makes no sense, or samples have that not here
  *         ENOMEM; and what perf says of an event that it cannot count, ENOENT for instance
  * WANT    ENXIO: no VM
@@ -122,6 +149,8 @@ struct vmprof_read {
  * READ    ENXIO: no VM
  *         EINVAL: no such vCPU or event
  *         ENODATA: the event could not be scheduled, since others have the counters
+ *         EOPNOTSUPP: the delivery is direct: the guest has the counters
+ * STATUS  ENXIO: no VM; EOPNOTSUPP: its delivery is not direct
  */
 #define VMPROF_IOC_INFO	  _IOWR('V', 0x70, struct vmprof_info)
 #define VMPROF_IOC_ATTACH _IOWR('V', 0x71, struct vmprof_attach)
@@ -129,5 +158,6 @@ struct vmprof_read {
 #define VMPROF_IOC_STOP	  _IO('V', 0x73)
 #define VMPROF_IOC_READ	  _IOWR('V', 0x74, struct vmprof_read)
 #define VMPROF_IOC_WANT	  _IOW('V', 0x75, struct vmprof_want)
+#define VMPROF_IOC_STATUS _IOWR('V', 0x76, struct vmprof_status)
 
 #endif

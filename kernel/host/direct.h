@@ -1,0 +1,55 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * The direct delivery: the counter's interrupt goes to the guest's own handler, with no exit to the
+ * hypervisor. While a VM of the table whose delivery is direct has a CPU, that CPU's counters and
+ * the way of their interrupt are the VM's; at each exit the host has its own back, bit for bit.
+ */
+#ifndef VMPROF_DIRECT_H
+#define VMPROF_DIRECT_H
+
+#include "host.h"
+
+/* Why this host cannot do it, a sentence; null if it can. */
+const char *vp_direct_refusal(void);
+
+#ifdef CONFIG_ARM64
+/* The pmu whose counters are lent, or null: once, before anything else. */
+void vp_direct_init(struct arm_pmu *pmu);
+void vp_direct_exit(void);
+/* The vCPU's part of a row: 0 or -errno. free undoes it and accepts a vCPU that has none. */
+int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *events, u32 nr);
+void vp_direct_free(struct vp_vcpu *vcpu);
+/* Hooks into KVM, while there is at least one VM: 0 or -errno. */
+int vp_direct_attach(struct vp_vm *vm);
+void vp_direct_detach(struct vp_vm *vm);
+/* The vCPUs' next entries give them the counters; when stop returns no vCPU has them. */
+void vp_direct_start(struct vp_vm *vm);
+void vp_direct_stop(struct vp_vm *vm);
+void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status);
+#else
+static inline int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *events, u32 nr)
+{
+	return -EOPNOTSUPP;
+}
+static inline void vp_direct_free(struct vp_vcpu *vcpu)
+{
+}
+static inline int vp_direct_attach(struct vp_vm *vm)
+{
+	return -EOPNOTSUPP;
+}
+static inline void vp_direct_detach(struct vp_vm *vm)
+{
+}
+static inline void vp_direct_start(struct vp_vm *vm)
+{
+}
+static inline void vp_direct_stop(struct vp_vm *vm)
+{
+}
+static inline void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
+{
+}
+#endif
+
+#endif
