@@ -18,6 +18,27 @@ build_module() {
 	"$compiler" -O2 -static -I"$top" -o "$2/modtest" "$lab/host/modtest.c" "$top/kernel/core/ring.c"
 }
 
+# build_direct ARCH DIR: the host's and the guest's module, and what goes with them to the script direct
+build_direct() {
+	local headers options=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+	headers=$("$top/scripts/kernel-headers" 6.1-cloud "$1") || return
+	mkdir -p "$2/regs"
+	cp "$lab"/host/regs/* "$2/regs/"
+	{
+		make -s -C "$top" modules guest-module KDIR="$headers" BUILD="$2" "${options[@]}" &&
+			make -s -C "$headers" M="$2/regs" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules
+	} >"$2/log" 2>&1 || {
+		cat "$2/log" >&2
+		return 1
+	}
+	cp "$2/modules/vmprof.ko" "$2/guest-module/guest/vmprof_guest.ko" "$2/regs/regs.ko" "$2/"
+	aarch64-linux-gnu-strip -g "$2"/*.ko
+	aarch64-linux-gnu-gcc -O2 -static -I"$top" -o "$2/directtest" "$lab/host/directtest.c" \
+		"$top"/kernel/core/{ring,log}.c
+	aarch64-linux-gnu-gcc -O2 -static -o "$2/fixed" "$lab/guest/fixed.c"
+	: >"$2/own-guests"
+}
+
 # module_samples RUN WORD: the number behind WORD in what RUN says of its samples
 module_samples() {
 	sed -n "s/^$1: samples/samples/p" "$tmp/out/stdout" | grep -o "\b$2 [0-9]*" | cut -d ' ' -f 2

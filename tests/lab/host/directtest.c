@@ -1,0 +1,412 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The host's side of a shared log (kernel/uapi/vmprof_log.h) and of direct delivery, as a program
+ * has it. Prints what it sees, a line a fact.
+ *
+ * directtest format FILE RINGS RING_SIZE
+ * directtest info
+ * directtest run FILE SOURCE EVENT:PERIOD[:MODES][,...] CHAIN TID...    until a line comes in
+ * directtest cycles FILE EVENT:PERIOD N TID...        N starts and stops
+ * directtest hold FILE EVENT:PERIOD TID...     lends the counters until it is killed
+ * directtest refuse TID...
+ * SOURCE: direct, or perf's type number. MODES: u, k or uk.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/ioctl.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "kernel/core/log.h"
+#include "kernel/core/sample.h"
+#include "kernel/core/table.h"
+#include "kernel/uapi/vmprof.h"
+
+#define PERF_TYPE_RAW 4
+
+static void *memory;
+static u64 bytes;
+static struct vmprof_log_host *request;
+static struct vmprof_log_guest row;
+static __s32 threads[VMPROF_VCPUS_MAX];
+static __u32 nr_threads;
+
+static void fail(const char *what)
+{
+	printf("failed %s: %s\n", what, strerror(errno));
+	exit(1);
+}
+
+static void map_log(const char *path)
+{
+	int fd = open(path, O_RDWR | O_CLOEXEC);
+	struct stat st;
+
+	if (fd < 0 || fstat(fd, &st))
+		fail(path);
+	bytes = (u64)st.st_size;
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	request = memory;
+}
+
+/* ------------------------------------------------------------------ the guest's part */
+
+/* Makes a request and waits for its answer, a minute. */
+static void ask(u32 source, u32 chain, u32 nr, const struct vmprof_log_event *events,
+		struct vmprof_log_guest *answer)
+{
+	u32 i;
+
+	*answer = (struct vmprof_log_guest){0};
+	request->source = source;
+	request->chain = chain;
+	request->nr = nr;
+	for (i = 0; i < nr; i++)
+		request->events[i] = events[i];
+	vmp_store_release(&request->request, request->request + 1);
+	for (i = 0; i < 1200; i++) {
+		int err = vmp_log_row(memory, bytes, request->request, answer);
+
+		if (err == -VMP_ECORRUPT)
+			printf("row: corrupt\n");
+		if (err != -VMP_ENOENT)
+			break;
+		usleep(50000);
+	}
+	printf("row: state %u clock %u frequency %llu handler %s cpus %u nr %u why %s\n",
+	       answer->state, answer->clock, answer->frequency, answer->handler ? "given" : "none",
+	       answer->cpus, answer->nr, answer->why);
+}
+
+static u32 parse(char *list, u32 type, struct vmprof_log_event *events)
+{
+	u32 nr = 0;
+
+	for (char *e = strtok(list, ","); e && nr < VMPROF_LOG_EVENTS_MAX; e = strtok(NULL, ",")) {
+		char modes[3] = "uk";
+		long long config, period;
+
+		if (sscanf(e, "%lli:%lli:%2s", &config, &period, modes) < 2)
+			exit(2);
+		events[nr++] = (struct vmprof_log_event){
+			.type = type,
+			.flags = (strchr(modes, 'u') ? VMP_COUNT_USER : 0) |
+				 (strchr(modes, 'k') ? VMP_COUNT_KERNEL : 0),
+			.config = (u64)config,
+			.period = (u64)period,
+		};
+	}
+	return nr;
+}
+
+/* ------------------------------------------------------------------ the host's part */
+
+static int open_device(void)
+{
+	int fd = open(VMPROF_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		fail(VMPROF_DEVICE);
+	return fd;
+}
+
+static int attach(int fd)
+{
+	struct vmprof_event events[VMPROF_LOG_EVENTS_MAX] = {0};
+	struct vmprof_attach a = {
+		.size = sizeof(a),
+		.delivery = VMP_DELIVER_DIRECT,
+		.nr_vcpus = nr_threads,
+		.vcpus = (__u64)(unsigned long)threads,
+		.nr_events = row.nr,
+		.events = (__u64)(unsigned long)events,
+		.handler = row.handler,
+	};
+
+	for (u32 i = 0; i < row.nr; i++)
+		events[i] = (struct vmprof_event){.type = row.events[i].type,
+						  .flags = row.events[i].flags,
+						  .config = row.events[i].config,
+						  .period = row.events[i].period};
+	return ioctl(fd, VMPROF_IOC_ATTACH, &a);
+}
+
+static void print_status(int fd)
+{
+	static const char *const states[] = {"off", "waiting", "lent", "taken back", "refused"};
+	struct vmprof_status s = {.size = sizeof(s)};
+
+	if (ioctl(fd, VMPROF_IOC_STATUS, &s))
+		fail("status");
+	printf("status: %s entries %llu deferred %llu why %s\n", states[s.state], s.entries,
+	       s.deferred, s.why);
+}
+
+/* ------------------------------------------------------------------ samples */
+
+#define PLACES 65536
+static struct {
+	u64 place, count;
+	u32 event;
+} places[PLACES];
+
+static struct {
+	u64 samples[VMPROF_LOG_EVENTS_MAX], periods[VMPROF_LOG_EVENTS_MAX];
+	u64 kernel, lost, bad, tasks, late, chained, frames, in_user;
+	u64 cpus[64];
+} seen;
+static u32 fixed_pid; /* the program of that name */
+
+static void tally(u32 event, u64 place)
+{
+	u64 i = (place + event) * 0x9e3779b97f4a7c15ull >> 48;
+
+	while (places[i].count && (places[i].place != place || places[i].event != event))
+		i = (i + 1) % PLACES;
+	places[i].place = place;
+	places[i].event = event;
+	places[i].count++;
+}
+
+static void take_sample(const struct vmp_guest_sample *s, u32 size, u64 *last)
+{
+	const u64 *chain = (const u64 *)(s + 1);
+
+	if (size != sizeof(*s) + s->nr_chain * sizeof(u64) || s->event >= row.nr || s->cpu >= 64) {
+		seen.bad++;
+		return;
+	}
+	seen.samples[s->event]++;
+	seen.periods[s->event] += s->period;
+	seen.kernel += !!(s->flags & VMP_SAMPLE_KERNEL);
+	seen.cpus[s->cpu]++;
+	seen.late += s->time < *last;
+	*last = s->time;
+	seen.chained += !!s->nr_chain;
+	seen.frames += s->nr_chain;
+	for (u32 i = 0; i < s->nr_chain; i++)
+		seen.in_user += chain[i] == VMP_CHAIN_USER;
+	if (s->pid == fixed_pid && !(s->flags & VMP_SAMPLE_KERNEL))
+		tally(s->event, s->ip & ~255ull);
+}
+
+static void take_task(const struct vmp_guest_task *t)
+{
+	seen.tasks++;
+	if (!strncmp(t->comm, "fixed", sizeof(t->comm)))
+		fixed_pid = t->pid;
+	else if (t->pid == fixed_pid)
+		fixed_pid = 0;
+}
+
+static void drain(struct vmp_reader *readers, u64 *last)
+{
+	static union {
+		struct vmp_record header;
+		struct vmp_guest_sample sample;
+		struct vmp_guest_task task;
+		struct vmp_lost lost;
+		u8 bytes[VMP_RECORD_MAX];
+	} buf;
+
+	for (u32 v = 0; v < row.cpus; v++) {
+		long n;
+
+		while ((n = vmp_ring_read(&readers[v], &buf, sizeof(buf))) != 0) {
+			if (n < 0)
+				seen.bad++;
+			else if (buf.header.type == VMP_REC_GUEST_SAMPLE)
+				take_sample(&buf.sample, (u32)n, &last[v]);
+			else if (buf.header.type == VMP_REC_GUEST_TASK)
+				take_task(&buf.task);
+			else if (buf.header.type == VMP_REC_LOST)
+				seen.lost += buf.lost.records;
+		}
+	}
+}
+
+static void print_samples(void)
+{
+	for (u32 e = 0; e < row.nr; e++)
+		printf("event %u samples %llu period %llu\n", e, seen.samples[e],
+		       seen.samples[e] ? seen.periods[e] / seen.samples[e] : 0);
+	printf("kernel %llu lost %llu bad %llu tasks %llu late %llu chained %llu frames %llu user "
+	       "%llu\n",
+	       seen.kernel, seen.lost, seen.bad, seen.tasks, seen.late, seen.chained, seen.frames,
+	       seen.in_user);
+	for (u32 c = 0; c < 64; c++)
+		if (seen.cpus[c])
+			printf("cpu %u %llu\n", c, seen.cpus[c]);
+	for (u32 i = 0; i < PLACES; i++)
+		if (places[i].count)
+			printf("place %u %llx %llu\n", places[i].event, places[i].place,
+			       places[i].count);
+}
+
+/* ------------------------------------------------------------------ commands */
+
+static void open_rings(struct vmp_reader *readers)
+{
+	for (u32 v = 0; v < row.cpus; v++)
+		if (v >= request->rings ||
+		    vmp_reader_init(&readers[v],
+				    (u8 *)memory + request->ring_offset + v * request->ring_stride,
+				    request->ring_stride))
+			fail("ring");
+}
+
+static int run(u32 source)
+{
+	static struct vmp_reader readers[VMPROF_LOG_RINGS_MAX];
+	static u64 last[VMPROF_LOG_RINGS_MAX];
+	struct pollfd in = {.fd = 0, .events = POLLIN};
+	struct vmprof_log_guest end;
+	int fd = -1;
+
+	open_rings(readers);
+	if (source == VMPROF_SOURCE_DIRECT) {
+		fd = open_device();
+		if (attach(fd))
+			fail("attach");
+		if (ioctl(fd, VMPROF_IOC_START))
+			fail("start");
+	}
+	printf("running\n");
+	fflush(stdout);
+	while (poll(&in, 1, 100) == 0)
+		drain(readers, last);
+	if (fd >= 0) {
+		print_status(fd);
+		if (ioctl(fd, VMPROF_IOC_STOP))
+			fail("stop");
+		close(fd);
+	}
+	ask(source, 0, 0, NULL, &end);
+	drain(readers, last);
+	print_samples();
+	return 0;
+}
+
+static int cycles(int n)
+{
+	struct vmprof_log_guest end;
+
+	for (int i = 0; i < n; i++) {
+		int fd = open_device();
+
+		if (attach(fd))
+			fail("attach");
+		if (i % 4 && ioctl(fd, VMPROF_IOC_START))
+			fail("start");
+		usleep(3000);
+		if (i % 4 > 1 && ioctl(fd, VMPROF_IOC_STOP))
+			fail("stop");
+		close(fd);
+	}
+	ask(VMPROF_SOURCE_DIRECT, 0, 0, NULL, &end);
+	printf("cycles %d done\n", n);
+	return 0;
+}
+
+static void hold(void)
+{
+	int fd = open_device();
+
+	if (attach(fd) || ioctl(fd, VMPROF_IOC_START))
+		fail("start");
+	for (;;) {
+		print_status(fd);
+		fflush(stdout);
+		usleep(250000);
+	}
+}
+
+static void expect(const char *what, int got, int wanted)
+{
+	int error = got ? errno : 0;
+
+	printf("%s %s: %s\n", error == wanted ? "refused" : "WRONG", what, strerror(error));
+}
+
+static int refuse(void)
+{
+	struct vmprof_status s = {.size = sizeof(s)};
+	int fd = open_device();
+
+	row = (struct vmprof_log_guest){.nr = 1, .handler = 1};
+	row.events[0] = (struct vmprof_log_event){PERF_TYPE_RAW, VMP_COUNT_FLAGS, 0x11, 100000};
+#define TRY(what, field, value)                                                                    \
+	do {                                                                                       \
+		struct vmprof_log_guest saved = row;                                               \
+		row.field = (value);                                                               \
+		expect(what, attach(fd), EINVAL);                                                  \
+		row = saved;                                                                       \
+	} while (0)
+	TRY("no handler", handler, 0);
+	TRY("a period of 1", events[0].period, 1);
+	TRY("a period of 2^32", events[0].period, 1ull << 32);
+	TRY("an event of EL2", events[0].config, 0x08000011);
+	TRY("another PMU's event", events[0].type, 0);
+	row.nr = 7;
+	for (int i = 1; i < 7; i++)
+		row.events[i] = row.events[0];
+	expect("more events than counters", attach(fd), ENOSPC);
+	row.nr = 1;
+	expect("status of nothing", ioctl(fd, VMPROF_IOC_STATUS, &s), ENXIO);
+	expect("nothing", attach(fd), 0);
+	return 0;
+}
+
+static int info(void)
+{
+	struct vmprof_info i = {.size = sizeof(i)};
+
+	if (ioctl(open_device(), VMPROF_IOC_INFO, &i))
+		fail("info");
+	printf("deliveries %x why %s\n", i.deliveries, i.why_not_direct);
+	return 0;
+}
+
+int main(int argc, char **argv)
+{
+	const char *what = argc > 1 ? argv[1] : "";
+	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
+	u32 source = VMPROF_SOURCE_DIRECT, type = PERF_TYPE_RAW, chain = 0, nr;
+	int arg = 2, n = 0;
+
+	if (!strcmp(what, "info"))
+		return info();
+	if (argc < 3)
+		return 2;
+	if (strcmp(what, "refuse"))
+		map_log(argv[arg++]);
+	if (!strcmp(what, "format"))
+		return -vmp_log_init(memory, bytes, (u32)atoi(argv[4]), (u32)atoi(argv[3]));
+	if (!strcmp(what, "run") && strcmp(argv[arg++], "direct")) {
+		source = VMPROF_SOURCE_PERF;
+		type = (u32)atoi(argv[arg - 1]);
+	}
+	nr = strcmp(what, "refuse") ? parse(argv[arg++], type, events) : 0;
+	if (!strcmp(what, "run"))
+		chain = (u32)atoi(argv[arg++]);
+	if (!strcmp(what, "cycles"))
+		n = atoi(argv[arg++]);
+	while (arg < argc && nr_threads < VMPROF_VCPUS_MAX)
+		threads[nr_threads++] = atoi(argv[arg++]);
+	if (!strcmp(what, "refuse"))
+		return refuse();
+	ask(source, chain, nr, events, &row);
+	if (row.state != VMPROF_GUEST_READY)
+		return 1;
+	if (!strcmp(what, "hold"))
+		hold();
+	return strcmp(what, "cycles") ? run(source) : cycles(n);
+}
