@@ -48,6 +48,7 @@ enum vmp_system_arm64 {
 	VMP_ARM64_VBAR,
 	VMP_ARM64_SP_EL0,
 	VMP_ARM64_TPIDR_EL1,
+	VMP_ARM64_ELR,
 };
 
 struct vmp_regs {

@@ -85,9 +85,11 @@ void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
 	if (is_kernel_in_hyp_mode()) {
 		regs->system[VMP_ARM64_VBAR] = read_sysreg_s(SYS_VBAR_EL12);
 		regs->system[VMP_ARM64_TPIDR_EL1] = read_sysreg(tpidr_el1);
+		regs->system[VMP_ARM64_ELR] = read_sysreg_s(SYS_ELR_EL12);
 	} else {
 		regs->system[VMP_ARM64_VBAR] = ctxt_sys_reg(&guest->arch.ctxt, VBAR_EL1);
 		regs->system[VMP_ARM64_TPIDR_EL1] = ctxt_sys_reg(&guest->arch.ctxt, TPIDR_EL1);
+		regs->system[VMP_ARM64_ELR] = ctxt_sys_reg(&guest->arch.ctxt, ELR_EL1);
 	}
 }
 

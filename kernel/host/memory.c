@@ -93,17 +93,16 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 	const struct vmprof_want *want = &vcpu->vm->want;
 	int idx;
 
-	if (!vcpu->vm->stack_size)
-		return 0;
 	idx = srcu_read_lock(&guest->kvm->srcu);
-	add(&s, sample->sp, vcpu->vm->stack_size);
+	if (vcpu->vm->stack_size)
+		add(&s, sample->sp, vcpu->vm->stack_size);
 	s.root_clear = want->root_clear;
 	sample->task = vp_arch_task(guest, sample);
 	if (!sample->task && vcpu->area && want->current_task)
 		sample->task = word(&s, vcpu->area + want->current_task);
 	if (sample->task)
 		sample->flags |= VMP_SAMPLE_TASK;
-	if (sample->task && (sample->flags & VMP_SAMPLE_KERNEL))
+	if (s.nr && sample->task && (sample->flags & VMP_SAMPLE_KERNEL))
 		add_kernel(&s, vcpu, sample);
 	srcu_read_unlock(&guest->kvm->srcu, idx);
 	sample->nr_segments = s.nr;

@@ -110,6 +110,7 @@ static void decode_regs(const struct vmp_regs *from, enum guest_arch arch, struc
 		to->vbar = from->system[VMP_ARM64_VBAR];
 		to->sp_el0 = from->system[VMP_ARM64_SP_EL0];
 		to->tpidr_el1 = from->system[VMP_ARM64_TPIDR_EL1];
+		to->elr = from->system[VMP_ARM64_ELR];
 		out->has |= RAW_HAS_REGS;
 	} else {
 		memcpy(to->gpr, from->gpr, 16 * sizeof(*from->gpr));

@@ -81,7 +81,19 @@ static struct json_object *chain_ends(const uint64_t ends[CHAIN_END_COUNT])
 	return o;
 }
 
-/* Sums by name: what a merge of files adds up. Events that nothing is known of are left out. */
+static void add_to(struct json_object *o, const char *key, uint64_t value)
+{
+	struct json_object *old;
+
+	if (json_object_object_get_ex(o, key, &old))
+		value += json_object_get_uint64(old);
+	add_u64(o, key, value);
+}
+
+/*
+ * Sums by name (one event may be there more than once), as a merge of files adds them up. Events
+ * that nothing is known of are left out.
+ */
 static struct json_object *event_counts(const struct event_list *events,
 					const struct backend_event_stats *counts)
 {
@@ -93,12 +105,14 @@ static struct json_object *event_counts(const struct event_list *events,
 
 		if (!counts[i].enabled)
 			continue;
-		o = json_object_new_object();
-		add_u64(o, "count", counts[i].count);
-		add_u64(o, "enabled", counts[i].enabled);
-		add_u64(o, "running", counts[i].running);
-		json_object_object_add(all, escape_str(name, sizeof(name), events->events[i].name),
-				       o);
+		escape_str(name, sizeof(name), events->events[i].name);
+		if (!json_object_object_get_ex(all, name, &o)) {
+			o = json_object_new_object();
+			json_object_object_add(all, name, o);
+		}
+		add_to(o, "count", counts[i].count);
+		add_to(o, "enabled", counts[i].enabled);
+		add_to(o, "running", counts[i].running);
 	}
 	return all;
 }

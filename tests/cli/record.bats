@@ -128,6 +128,42 @@ stopped() {
 	[[ "$output" == *"below 100000 ns"* ]]
 }
 
+@test "record: -e before any --vm is of all VMs, behind one of that VM" {
+	local first second
+	start_vm own1
+	first=$VM_UUID
+	start_vm own2
+	second=$VM_UUID
+	cd "$BATS_TEST_TMPDIR"
+	run "$VMPROF" record -e cpu-clock --vm "$first" --vm "$second" -e task-clock:u -o x.data --duration 200ms
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"own1: tcg backend, cpu-clock at"* ]]
+	[[ "$output" == *"own2: tcg backend, cpu-clock,task-clock:u at"* ]]
+	# The default is for those that were given none.
+	run "$VMPROF" record --vm "$first" --vm "$second" -e task-clock -o x.data --duration 200ms
+	[ "$status" -eq 0 ]
+	[[ "$output" == *"own2: tcg backend, task-clock at"* ]]
+	[ "$(grep -c "falling back to cpu-clock" <<<"$output")" -eq 1 ]
+	run "$VMPROF" report -i x.data --stats
+	[[ "$output" == *"cpu-clock stats:"* ]]
+	[[ "$output" == *"task-clock stats:"* ]]
+}
+
+@test "record: what needs the module says so" {
+	start_vm domain1
+	run "$VMPROF" record --count domain -e cpu-clock --vm "$VM_UUID" --duration 200ms
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"--count domain needs vmprof.ko"* ]]
+	run "$VMPROF" record --backend kmod -e cpu-clock --vm "$VM_UUID" --duration 200ms
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"the kmod backend samples guests that KVM runs"* ]]
+	run "$VMPROF" record --count cpu -e cpu-clock --vm "$VM_UUID" -o "$BATS_TEST_TMPDIR/x.data" --duration 200ms
+	[ "$status" -eq 0 ]
+	run "$VMPROF" record --count often
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"is not a period"* ]]
+}
+
 @test "record: a file that is there is kept as FILE.old" {
 	start_vm old1
 	cd "$BATS_TEST_TMPDIR"

@@ -147,6 +147,7 @@ static void test_decode(void)
 	CHECK_EQ(raw.regs.gpr[30], 130);
 	CHECK_EQ(raw.regs.pgtable_kernel, 200);
 	CHECK_EQ(raw.regs.tpidr_el1, 204);
+	CHECK_EQ(raw.regs.elr, 205);
 }
 
 static void test_bad(void)
