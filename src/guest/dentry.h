@@ -44,9 +44,10 @@ void guest_fs_name(struct guest_kmem *km, uint64_t sb, char *name, size_t size);
 /* ---------- lookup.c ---------- */
 
 /*
- * The regular file at @path (absolute, no ".."), below the root directory that the task sees, as
- * far as the kernel remembers it: what nobody has opened lately, or is behind a symbolic link, is
- * not found. Of a file of an overlay it is the one below. 0, -ENOENT, -EFAULT, -ESRCH
+ * The regular file at @path (absolute), below the root directory that the task sees, as far as the
+ * kernel remembers it: what nobody has opened lately is not found. Symbolic links are followed as
+ * the task would, in bounded number. Of a file of an overlay it is the one below. 0, -ENOENT,
+ * -EFAULT, -ESRCH
  */
 int guest_lookup(struct guest_kmem *km, uint64_t task, const char *path, struct guest_inode *f);
 

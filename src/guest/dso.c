@@ -98,11 +98,12 @@ struct guest_dso_entry *guest_dsos_get(struct guest_dsos *t, const char *path,
 	return e;
 }
 
-struct guest_dso_entry *guest_dsos_get_owned(struct guest_dsos *t, const char *path, int32_t owner,
+struct guest_dso_entry *guest_dsos_get_owned(struct guest_dsos *t, const char *path,
+					     const struct guest_inode *f, int32_t owner,
 					     uint64_t owner_start)
 {
 	static const struct guest_inode none;
-	const struct key k = {path, &none, owner, owner_start};
+	const struct key k = {path, f ? f : &none, owner, owner_start};
 
 	return get(t, &k);
 }

@@ -49,8 +49,9 @@ struct guest_dsos {
 /* @f: NULL for memory without a file. Never NULL; beyond a bound all new ones are one entry. */
 struct guest_dso_entry *guest_dsos_get(struct guest_dsos *t, const char *path,
 				       const struct guest_inode *f);
-/* The same for memory without a file that is one process's own. */
-struct guest_dso_entry *guest_dsos_get_owned(struct guest_dsos *t, const char *path, int32_t owner,
+/* The same for memory that one process has made code in: the file says nothing of it. */
+struct guest_dso_entry *guest_dsos_get_owned(struct guest_dsos *t, const char *path,
+					     const struct guest_inode *f, int32_t owner,
 					     uint64_t owner_start);
 struct guest_dso_entry *guest_dsos_by_id(struct guest_dsos *t, uint32_t id);
 void guest_dsos_hit(struct guest_dsos *t, struct guest_dso_entry *e);

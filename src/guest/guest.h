@@ -104,8 +104,8 @@ struct guest_dso {
 	uint64_t size;			   /* bytes, 0 unknown */
 	bool hit;			   /* a sample's ip or chain lay in it */
 	/*
-	 * Memory without a file that a program may have made code in: the process whose it is, and
-	 * when that started (the kernel's word). Else 0.
+	 * Memory that a program may have made code in, without a file or in one of its own (memfd):
+	 * the process whose it is, and when that started (the kernel's word). Else 0.
 	 */
 	int32_t owner;
 	uint64_t owner_start;

@@ -114,6 +114,7 @@ static const struct field fields[] = {
 	MAY("inode", "i_generation", inode_generation),
 	MAY("inode", "i_mode", inode_mode),
 	MAY("inode", "i_uid", inode_uid),
+	MAY("inode", "i_link", inode_link),
 	MAY("super_block", "s_dev", sb_dev),
 	MAY("super_block", "s_type", sb_type),
 	MAY("super_block", "s_magic", sb_magic),

@@ -55,7 +55,7 @@ struct guest_layout {
 	int32_t mount_mnt, mount_parent, mount_mountpoint, vfsmount_root;
 	int32_t mount_mounts, mount_child;
 	int32_t inode_sb, inode_mapping, inode_ino, inode_size, inode_generation;
-	int32_t inode_mode, inode_uid;
+	int32_t inode_mode, inode_uid, inode_link;
 	int32_t inode_bytes; /* of struct inode */
 	int32_t sb_dev, sb_type, sb_magic;
 	int32_t fstype_name;

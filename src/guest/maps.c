@@ -3,6 +3,7 @@
  * The executable mappings of a process: when to look at its VMAs again, what they are called, and
  * what of that is news.
  */
+#include <elf.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -114,6 +115,23 @@ static void special_name(struct guest_procs *p, uint64_t mm, const struct guest_
 		snprintf(name, size, "[stack]");
 }
 
+/*
+ * Memory that programs make code in has a file where they map it twice, once to write and once to
+ * run. A program that was copied into such a file is one.
+ */
+static bool is_made(struct guest_procs *p, const char *path, const struct guest_inode *f)
+{
+	static const char *const names[] = {"/memfd:", "/dev/zero", "/anon_hugepage"};
+	uint8_t magic[SELFMAG];
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strncmp(path, names[i], strlen(names[i])))
+			return guest_pagecache_read(p->km, f, 0, magic, sizeof(magic), NULL) !=
+				       (ssize_t)sizeof(magic) ||
+			       memcmp(magic, ELFMAG, SELFMAG) != 0;
+	return false;
+}
+
 static struct guest_dso_entry *name_vma(struct guest_procs *p, struct guest_process *proc,
 					uint64_t mm, const struct guest_vma *v, uint64_t base)
 {
@@ -122,14 +140,20 @@ static struct guest_dso_entry *name_vma(struct guest_procs *p, struct guest_proc
 	char path[PATH_BYTES];
 
 	if (v->file && !guest_file_path(p->km, v->file, path, sizeof(path), &inode)) {
-		e = guest_dsos_get(p->dsos, path, &inode);
+		if (is_made(p, path, &inode)) {
+			e = guest_dsos_get_owned(p->dsos, path, &inode, proc->tgid,
+						 proc->start_time);
+			base = v->start;
+		} else {
+			e = guest_dsos_get(p->dsos, path, &inode);
+		}
 	} else if (v->file) {
 		e = guest_dsos_get(p->dsos, "[unknown file]", NULL);
 	} else {
 		special_name(p, mm, v, path, sizeof(path));
-		e = strcmp(path, "//anon")
-			    ? guest_dsos_get(p->dsos, path, NULL)
-			    : guest_dsos_get_owned(p->dsos, path, proc->tgid, proc->start_time);
+		e = strcmp(path, "//anon") ? guest_dsos_get(p->dsos, path, NULL)
+					   : guest_dsos_get_owned(p->dsos, path, NULL, proc->tgid,
+								  proc->start_time);
 		base = v->start;
 	}
 	e->tgid = proc->tgid;

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "symbolize/perfmap.h"
+#include "util/clock.h"
 #include "util/hashmap.h"
 #include "util/xalloc.h"
 
@@ -19,9 +20,14 @@ enum {
 #define SECOND	  1000000000ull
 #define MAX_WAIT  (64 * SECOND)
 #define MAX_BYTES (256ull << 20) /* read of all maps of a VM */
+/* Between two times that a map is saved while it grows: this long at least, and so that it costs no
+ * more than a hundredth. */
+#define SAVE_EVERY (5 * SECOND)
+#define SAVE_SHARE 100
 
 struct jit {
 	uint32_t dso;
+	int32_t owner;
 	char *name;
 	uint8_t id[20], id_len;
 	uint64_t off;	     /* up to where the map has been read */
@@ -31,6 +37,9 @@ struct jit {
 	bool skip;  /* up to the next one: its beginning is missing, or it is too long */
 	struct symtab *t;
 	struct hashmap by_start; /* index + 1 in t->syms */
+	size_t saved;		 /* symbols of @t that are */
+	uint64_t stored;	 /* jitsave_fn's */
+	uint64_t save_at;	 /* not earlier, for all that is written each time */
 };
 
 struct jitsave {
@@ -60,15 +69,16 @@ void jitsave_free(struct jitsave *j)
 	free(j);
 }
 
-void jitsave_add(struct jitsave *j, uint32_t dso, const char *name, const uint8_t *id,
-		 uint8_t id_len)
+void jitsave_add(struct jitsave *j, const struct guest_dso *dso, const char *name,
+		 const uint8_t *id, uint8_t id_len)
 {
 	struct jit *jit;
 
 	if (j->n >= MAX_JITS)
 		return;
 	jit = xcalloc(1, sizeof(*jit));
-	jit->dso = dso;
+	jit->dso = dso->id;
+	jit->owner = dso->owner;
 	jit->name = xstrdup(name);
 	jit->id_len = id_len;
 	memcpy(jit->id, id, id_len);
@@ -186,6 +196,45 @@ void jitsave_work(struct jitsave *j, struct guest *g, uint64_t now, bool all)
 	}
 }
 
+void jitsave_exit(struct jitsave *j, int32_t pid)
+{
+	for (size_t i = 0; i < j->n; i++)
+		if (j->jits[i]->owner == pid)
+			j->jits[i]->next = j->jits[i]->save_at = 0;
+}
+
+/* Of a map that is read on: what is known of it now. */
+static void hand_out_copy(struct jit *jit, jitsave_fn *fn, void *ctx)
+{
+	struct symtab *copy = symtab_new();
+
+	for (size_t i = 0; i < jit->t->n; i++) {
+		const struct symbol *sym = &jit->t->syms[i];
+
+		symtab_add(copy, sym->start, sym->end, sym->name, sym->binding);
+	}
+	symtab_finish(copy);
+	fn(ctx, jit->name, jit->id, jit->id_len, copy, &jit->stored);
+	symtab_free(copy);
+}
+
+void jitsave_grown(struct jitsave *j, uint64_t now, jitsave_fn *fn, void *ctx)
+{
+	for (size_t i = 0; i < j->n; i++) {
+		struct jit *jit = j->jits[i];
+		uint64_t start, took;
+
+		if (jit->t->n == jit->saved || now < jit->save_at)
+			continue;
+		start = clock_now_ns();
+		hand_out_copy(jit, fn, ctx);
+		took = clock_now_ns() - start;
+		jit->saved = jit->t->n;
+		jit->save_at =
+			now + (SAVE_EVERY > SAVE_SHARE * took ? SAVE_EVERY : SAVE_SHARE * took);
+	}
+}
+
 void jitsave_each(struct jitsave *j, jitsave_fn *fn, void *ctx)
 {
 	for (size_t i = 0; i < j->n; i++) {
@@ -193,6 +242,6 @@ void jitsave_each(struct jitsave *j, jitsave_fn *fn, void *ctx)
 
 		symtab_finish(jit->t);
 		hashmap_free(&jit->by_start);
-		fn(ctx, jit->name, jit->id, jit->id_len, jit->t);
+		fn(ctx, jit->name, jit->id, jit->id_len, jit->t, &jit->stored);
 	}
 }

@@ -97,30 +97,34 @@ static uint64_t size_of(const struct symtab *t)
 	return size;
 }
 
+/* @stored: NULL, or how many bytes there are already of what this takes the place of. */
 static bool put(struct symsave *s, const char *name, const uint8_t *id, uint8_t id_len,
-		const struct symtab *t)
+		const struct symtab *t, uint64_t *stored)
 {
-	uint64_t size = size_of(t);
+	uint64_t size = size_of(t), before = stored ? *stored : 0;
 	struct vmprof_err err;
 	char *path;
 	int ret;
 
 	if (!s->dir)
 		return true;
-	if (size > MAX_STORED - s->stored) {
+	if (size > MAX_STORED - (s->stored - before)) {
 		snprintf(s->stats.last_error, sizeof(s->stats.last_error),
 			 "%s's symbols are more than %llu MiB, not all of them are saved", s->vm,
 			 MAX_STORED >> 20);
 		return false;
 	}
 	path = xasprintf("%s/%s", s->vm, name);
-	ret = elfstore_put(s->dir, path, id, id_len, t, &err);
+	ret = (stored ? elfstore_replace : elfstore_put)(s->dir, path, id, id_len, t, &err);
 	free(path);
-	if (ret)
+	if (ret) {
 		snprintf(s->stats.last_error, sizeof(s->stats.last_error), "%s", err.msg);
-	else
-		s->stored += size;
-	return !ret;
+		return false;
+	}
+	s->stored += size - before;
+	if (stored)
+		*stored = size;
+	return true;
 }
 
 /* ---------- kernel and modules ---------- */
@@ -188,7 +192,7 @@ uint8_t symsave_kernel(struct symsave *s, struct guest *g, const struct guest_ev
 		len = id_hash_end(&h, id);
 		k.t->build_id_made_up = true;
 	}
-	if (k.t->n && put(s, name, id, len, k.t))
+	if (k.t->n && put(s, name, id, len, k.t, NULL))
 		s->stats.full++;
 	else
 		s->stats.none++;
@@ -254,13 +258,13 @@ void symsave_dso(struct symsave *s, struct guest *g, const struct guest_dso *dso
 	struct symtab *t;
 
 	if (dso->owner) { /* what its program says of it, which is not complete before the end */
-		jitsave_add(s->jit, dso->id, name, id, len);
+		jitsave_add(s->jit, dso, name, id, len);
 		return;
 	}
 	t = read_dso(g, dso);
 	if (t)
 		t->build_id_made_up = !dso->build_id_len;
-	if (!t || !put(s, name, id, len, t))
+	if (!t || !put(s, name, id, len, t, NULL))
 		s->stats.none++;
 	else if (t->partial)
 		s->stats.dynamic++;
@@ -284,18 +288,33 @@ void symsave_reset(struct symsave *s)
 	codesave_reset(s->code);
 }
 
+/* Counted when it is put for the last time. */
+static void put_grown(void *ctx, const char *name, const uint8_t *id, uint8_t id_len,
+		      const struct symtab *t, uint64_t *stored)
+{
+	put(ctx, name, id, id_len, t, stored);
+}
+
+void symsave_exit(struct symsave *s, int32_t pid)
+{
+	jitsave_exit(s->jit, pid);
+}
+
 void symsave_work(struct symsave *s, struct guest *g)
 {
+	uint64_t now = clock_now_ns();
+
 	codesave_work(s->code, g);
-	jitsave_work(s->jit, g, clock_now_ns(), false);
+	jitsave_work(s->jit, g, now, false);
+	jitsave_grown(s->jit, now, put_grown, s);
 }
 
 static void put_jit(void *ctx, const char *name, const uint8_t *id, uint8_t id_len,
-		    const struct symtab *t)
+		    const struct symtab *t, uint64_t *stored)
 {
 	struct symsave *s = ctx;
 
-	if (t->n && put(s, name, id, id_len, t))
+	if (t->n && put(s, name, id, id_len, t, stored))
 		s->stats.full++;
 	else
 		s->stats.none++;

@@ -45,6 +45,8 @@ void symsave_dso(struct symsave *s, struct guest *g, const struct guest_dso *dso
 void symsave_hit(struct symsave *s, struct guest *g, const struct sample *sample);
 void symsave_reset(struct symsave *s);
 void symsave_work(struct symsave *s, struct guest *g);
+/* A process has ended: what it has said of its code is saved the next time that there is work. */
+void symsave_exit(struct symsave *s, int32_t pid);
 void symsave_finish(struct symsave *s, struct guest *g);
 
 struct symsave_stats {

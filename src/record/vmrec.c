@@ -175,6 +175,8 @@ static void drain_events(struct vmrec *r, struct buf *out)
 
 	while (guest_next_event(r->guest, &ev)) {
 		sideband_encode(&r->sideband, out, r->guest, &ev);
+		if (ev.type == GUEST_EVENT_EXIT && ev.tid == ev.pid)
+			symsave_exit(r->symsave, ev.pid);
 		if (ev.type == GUEST_EVENT_KERNEL && ev.time)
 			encode_vm(r, out, ev.time);
 	}

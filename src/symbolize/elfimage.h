@@ -119,6 +119,9 @@ enum elf_note_flags {
 
 int elfstore_put(const char *dir, const char *name, const uint8_t *build_id, uint32_t build_id_len,
 		 const struct symtab *t, struct vmprof_err *err);
+/* The same, whatever is there already. */
+int elfstore_replace(const char *dir, const char *name, const uint8_t *build_id,
+		     uint32_t build_id_len, const struct symtab *t, struct vmprof_err *err);
 /* Path of the ELF with this build id, or -ENOENT. @path has PATH_MAX bytes. */
 int elfstore_get(const char *dir, const uint8_t *build_id, uint32_t build_id_len, char *path);
 /* The same as it was put under @name, whatever the link says. */

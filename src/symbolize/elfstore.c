@@ -310,8 +310,8 @@ static int make_link(const char *dir, const char *below, const char *hex, bool p
 	return 0;
 }
 
-int elfstore_put(const char *dir, const char *name, const uint8_t *build_id, uint32_t build_id_len,
-		 const struct symtab *t, struct vmprof_err *err)
+static int put(const char *dir, const char *name, const uint8_t *build_id, uint32_t build_id_len,
+	       const struct symtab *t, bool replace, struct vmprof_err *err)
 {
 	char hex[41], below[PATH_MAX], path[PATH_MAX], file[PATH_MAX + 8];
 	bool partial = false;
@@ -328,7 +328,7 @@ int elfstore_put(const char *dir, const char *name, const uint8_t *build_id, uin
 		ret = -ENAMETOOLONG;
 	if (!ret)
 		ret = storefile_make_dirs(dir, below);
-	if (!ret && (!is_stored(file, &partial) || (partial && !t->partial))) {
+	if (!ret && (replace || !is_stored(file, &partial) || (partial && !t->partial))) {
 		make_image(&b, t, build_id, build_id_len);
 		ret = storefile_write(file, &b);
 		buf_free(&b);
@@ -336,6 +336,18 @@ int elfstore_put(const char *dir, const char *name, const uint8_t *build_id, uin
 	if (!ret)
 		ret = make_link(dir, below, hex, t->partial);
 	return ret ? err_sys(err, -ret, "cannot save symbols in %s", dir) : 0;
+}
+
+int elfstore_put(const char *dir, const char *name, const uint8_t *build_id, uint32_t build_id_len,
+		 const struct symtab *t, struct vmprof_err *err)
+{
+	return put(dir, name, build_id, build_id_len, t, false, err);
+}
+
+int elfstore_replace(const char *dir, const char *name, const uint8_t *build_id,
+		     uint32_t build_id_len, const struct symtab *t, struct vmprof_err *err)
+{
+	return put(dir, name, build_id, build_id_len, t, true, err);
 }
 
 static int exists(const char *path)

@@ -55,6 +55,7 @@ FG_FUNC void layout(struct guest_layout *l)
 	l->inode_generation = 32;
 	l->inode_mode = 36;
 	l->inode_uid = 40;
+	l->inode_link = 48;
 	l->inode_bytes = 64;
 	l->sb_dev = 0;
 	l->sb_type = 8;

@@ -150,6 +150,94 @@ static void test_overlay(void)
 	teardown(&t.s);
 }
 
+/* @text NULL: it is in the page cache, of which there is none here. */
+static uint64_t make_link(struct tree *t, uint64_t parent, const char *name, const char *text)
+{
+	uint64_t inode = make_file(t, dentry(&t->s, parent, name), 5, S_IFLNK | 0777);
+	uint64_t at = text ? new (&t->s, strlen(text) + 1) : 0;
+
+	fg_put64(&t->s.g, inode + 24, text ? strlen(text) : 10);
+	fg_put64(&t->s.g, inode + 48, at);
+	if (text)
+		fg_puts(&t->s.g, at, text);
+	return inode;
+}
+
+static void test_links(void)
+{
+	struct tree t;
+	uint64_t var, deep, inode;
+
+	setup_tree(&t);
+	var = make_dir(&t, t.root, "var");
+	deep = make_dir(&t, var, "deep");
+	make_file(&t, dentry(&t.s, var, "map"), 66, S_IFREG);
+	make_link(&t, t.root, "tmp2", "tmp");
+	make_link(&t, t.root, "tmp3", "/var/../tmp/./");
+	make_link(&t, var, "up", "../tmp/perf-7.map");
+	make_link(&t, t.fs, "perf-9.map", "/var/map");
+	make_link(&t, t.fs, "perf-10.map", "../var/map");
+	make_link(&t, deep, "above", "../../../../../../var/map");
+	make_link(&t, deep, "around", "../deep/above");
+	make_link(&t, deep, "self", "self");
+	make_link(&t, deep, "ping", "pong");
+	make_link(&t, deep, "pong", "/var/deep/ping");
+	make_link(&t, deep, "nowhere", "nothing");
+	make_link(&t, deep, "dir", "/var");
+	make_link(&t, deep, "gone", NULL);
+	CHECK_EQ(look_up(&t, "/tmp2/perf-7.map"), 22);
+	CHECK_EQ(look_up(&t, "/tmp3/perf-7.map"), 22);
+	CHECK_EQ(look_up(&t, "/var/up"), 22);
+	CHECK_EQ(look_up(&t, "/tmp/perf-9.map"), 66);
+	CHECK_EQ(look_up(&t, "/tmp/perf-10.map"), 66); /* up from what is mounted */
+	CHECK_EQ(look_up(&t, "/tmp3/perf-10.map"), 66);
+	CHECK_EQ(look_up(&t, "/var/deep/above"), 66); /* nothing is above the root */
+	CHECK_EQ(look_up(&t, "/var/deep/around"), 66);
+	CHECK_EQ(look_up(&t, "/var/deep/dir/map"), 66);
+	CHECK_EQ(look_up(&t, "/var/deep/dir"), -ENOENT); /* not a file */
+	CHECK_EQ(look_up(&t, "/var/deep/self"), -ENOENT);
+	CHECK_EQ(look_up(&t, "/var/deep/ping"), -ENOENT);
+	CHECK_EQ(look_up(&t, "/var/deep/nowhere"), -ENOENT);
+	CHECK(look_up(&t, "/var/deep/gone") < 0);
+
+	/* In a root directory of its own a link does not lead out of it. */
+	set_root(&t, t.top, deep);
+	CHECK_EQ(look_up(&t, "/above"), -ENOENT);
+	make_file(&t, dentry(&t.s, make_dir(&t, deep, "var"), "map"), 77, S_IFREG);
+	CHECK_EQ(look_up(&t, "/above"), 77);
+	CHECK_EQ(look_up(&t, "/dir/map"), 77);
+	set_root(&t, t.top, t.root);
+
+	/* Of a length that is none, or into nothing. */
+	inode = make_link(&t, deep, "bad", "../map");
+	CHECK_EQ(look_up(&t, "/var/deep/bad"), 66);
+	fg_put64(&t.s.g, inode + 24, 4096);
+	CHECK_EQ(look_up(&t, "/var/deep/bad"), -ENOENT);
+	fg_put64(&t.s.g, inode + 24, 9); /* there is a NUL in it */
+	CHECK_EQ(look_up(&t, "/var/deep/bad"), -ENOENT);
+	fg_put64(&t.s.g, inode + 24, 0);
+	CHECK_EQ(look_up(&t, "/var/deep/bad"), -ENOENT);
+	fg_put64(&t.s.g, inode + 24, 6);
+	fg_put64(&t.s.g, inode + 48, 0xffff900000000000);
+	CHECK_EQ(look_up(&t, "/var/deep/bad"), -EFAULT);
+	teardown(&t.s);
+}
+
+/* Each link makes the path longer, up to what one may be. */
+static void test_growing_link(void)
+{
+	char text[3 * 1024];
+	struct tree t;
+
+	setup_tree(&t);
+	memset(text, '/', sizeof(text));
+	memcpy(text + sizeof(text) - 10, "./grow/xxx", 10);
+	text[sizeof(text) - 1] = 0;
+	make_link(&t, t.root, "grow", text);
+	CHECK_EQ(look_up(&t, "/grow"), -ENOENT);
+	teardown(&t.s);
+}
+
 static void test_hostile(void)
 {
 	struct tree t;
@@ -182,6 +270,8 @@ int main(void)
 {
 	test_lookup();
 	test_overlay();
+	test_links();
+	test_growing_link();
 	test_hostile();
 	return test_done();
 }

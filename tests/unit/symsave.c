@@ -387,6 +387,40 @@ static void test_jit(void)
 	symtab_free(t);
 }
 
+/* What a recorder that is killed leaves behind: the first lines, those up to its process's end. */
+static void test_jit_killed(void)
+{
+	const struct guest_dso mem = {.id = 79, .path = "//anon", .owner = 9, .owner_start = 5};
+	struct symsave *s = symsave_new(dir, "jit3");
+	struct symsave_stats st;
+	struct symtab *t;
+	uint8_t id[20];
+
+	jit_size = 0;
+	jit_hole = UINT64_MAX;
+	symsave_build_id(s, &mem, id);
+	symsave_dso(s, guest, &mem, "[JIT] tid 9");
+	jit_say("7f0000001000 100 first\n");
+	symsave_work(s, guest);
+	t = stored("jit3/[JIT] tid 9", id, 20);
+	CHECK_STR(at(t, 0x7f0000001010), "first");
+	symtab_free(t);
+	jit_say("7f0000001000 100 again\n7f0000002000 100 last\n");
+	symsave_exit(s, 10); /* another one */
+	symsave_exit(s, 9);
+	symsave_work(s, guest);
+	t = stored("jit3/[JIT] tid 9", id, 20);
+	CHECK_STR(at(t, 0x7f0000001010), "again");
+	CHECK_STR(at(t, 0x7f0000002010), "last");
+	symtab_free(t);
+	symsave_get_stats(s, &st);
+	CHECK_EQ(st.full, 0);
+	symsave_finish(s, guest);
+	symsave_get_stats(s, &st);
+	CHECK_EQ(st.full, 1);
+	symsave_free(s);
+}
+
 static void test_no_jit_map(void)
 {
 	const struct guest_dso mem = {.id = 78, .path = "//anon", .owner = 8};
@@ -433,6 +467,7 @@ int main(void)
 	test_made_up_ids();
 	test_code();
 	test_jit();
+	test_jit_killed();
 	test_no_jit_map();
 	test_no_store();
 	test_too_many();

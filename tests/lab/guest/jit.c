@@ -2,8 +2,8 @@
 /*
  * A program that makes its code itself and says so in /tmp/perf-PID.map, as a JIT does: main calls
  * hot_a (75 %) and hot_b (25 %) in memory without a file. hot_b is written down later than hot_a,
- * and at the address of something that was there before. -DAPART: with a root directory and a pid
- * namespace of its own, as in a container.
+ * and at the address of something that was there before. -DAPART: with a root directory, of which
+ * /tmp is a link, and a pid namespace of its own, as in a container, and the code in a memfd.
  */
 #define _GNU_SOURCE
 #include <sched.h>
@@ -39,19 +39,36 @@ static void go_apart(void)
 	pid_t pid;
 
 	need(!unshare(CLONE_NEWPID | CLONE_NEWNS), "unshare");
-	need(!mkdir("/run/apart", 0755) && !mkdir("/run/apart/tmp", 0755), "mkdir");
+	need(!mkdir("/run/apart", 0755) && !mkdir("/run/apart/var", 0755) &&
+		     !mkdir("/run/apart/var/tmp", 0755) &&
+		     !symlink("/../var/./tmp", "/run/apart/tmp"),
+	     "directories");
 	pid = fork();
 	need(pid >= 0, "fork");
 	if (pid) {
 		waitpid(pid, NULL, 0);
 		exit(1);
 	}
-	need(!mount("apart", "/run/apart/tmp", "tmpfs", 0, NULL), "mount");
+	need(!mount("apart", "/run/apart/var/tmp", "tmpfs", 0, NULL), "mount");
 	need(!chroot("/run/apart") && !chdir("/"), "chroot");
+}
+
+static uint8_t *code_memory(void)
+{
+	int fd = memfd_create("code", 0);
+
+	need(fd >= 0 && !ftruncate(fd, 8192), "memfd");
+	return mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_SHARED, fd, 0);
 }
 #else
 static void go_apart(void)
 {
+}
+
+static uint8_t *code_memory(void)
+{
+	return mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
+		    0);
 }
 #endif
 
@@ -73,8 +90,7 @@ int main(void)
 	snprintf(path, sizeof(path), "/tmp/perf-%d.map", getpid());
 	map = fopen(path, "w");
 	need(map != NULL, path);
-	code = mmap(NULL, 8192, PROT_READ | PROT_WRITE | PROT_EXEC, MAP_PRIVATE | MAP_ANONYMOUS, -1,
-		    0);
+	code = code_memory();
 	need(code != MAP_FAILED, "mmap");
 	for (int i = 0; i < 2; i++) {
 		memcpy(code + 4096 * i, loop, sizeof(loop));

@@ -37,7 +37,8 @@ def truth(console, how):
             m = (start, end, pgoff, path or "//anon", dev, int(ino))
         else:
             # Memory that code may be made in is named after its process, its offsets are addresses.
-            m = (start, end, pgoff if path else start, path or f"[JIT] tid {pid}", prot)
+            made = not path or path.startswith("/memfd:")
+            m = (start, end, start if made else pgoff, f"[JIT] tid {pid}" if made else path, prot)
         maps.setdefault(int(pid), set()).add(m)
     return maps, comms
 
