@@ -370,6 +370,18 @@ int guest_dso_read_image(struct guest *g, uint32_t dso_id, uint64_t vaddr, void 
 	return guest_virt_read(g->virt, l.as, l.base + vaddr - elf.bias_vaddr, buf, len);
 }
 
+int guest_made_read(struct guest *g, uint32_t dso_id, uint64_t addr, void *buf, size_t len)
+{
+	struct guest_dso_entry *e = guest_dsos_by_id(&g->dsos, dso_id);
+	struct loaded l;
+	int rc;
+
+	if (!e || !e->dso.owner || addr >> 63)
+		return -ENOENT;
+	rc = find_loaded(g, e, &l);
+	return rc ? rc : guest_virt_read(g->virt, l.as, addr, buf, len);
+}
+
 void guest_get_stats(struct guest *g, struct guest_stats *st)
 {
 	*st = g->stats;

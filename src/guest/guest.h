@@ -167,6 +167,10 @@ ssize_t guest_dso_read(struct guest *g, uint32_t dso_id, uint64_t off, void *buf
  */
 int guest_dso_read_image(struct guest *g, uint32_t dso_id, uint64_t vaddr, void *buf, size_t len);
 
+/* Bytes at an address of the memory of the process that owns the DSO, as they are now: code that it
+ * has made there. 0 or -errno. */
+int guest_made_read(struct guest *g, uint32_t dso_id, uint64_t addr, void *buf, size_t len);
+
 /**
  * guest_perf_map_read - bytes at @off of /tmp/perf-PID.map, which the owner of a DSO has written
  * about the code that it makes

@@ -27,6 +27,7 @@ struct target {
 	char *name;
 	uint8_t id[20], id_len;
 	uint64_t start, len;	 /* of a kernel's mapping; len 0: it is none, or gone */
+	bool made;		 /* by a program: where its functions end is not known yet */
 	struct range *functions; /* by start */
 	size_t nr_functions;
 	struct code_runs code;
@@ -34,7 +35,7 @@ struct target {
 
 struct waiting {
 	uint32_t dso;
-	uint64_t offset;
+	uint64_t offset, ip;
 };
 
 struct codesave {
@@ -112,6 +113,15 @@ void codesave_dso(struct codesave *c, uint32_t dso_id, const struct codesave_key
 	hashmap_set(&c->by_dso, dso_id + 1ull, add_target(c, key, st));
 }
 
+void codesave_made(struct codesave *c, uint32_t dso_id, const struct codesave_key *key)
+{
+	static const struct symtab none;
+	struct target *t = add_target(c, key, &none);
+
+	t->made = true;
+	hashmap_set(&c->by_dso, dso_id + 1ull, t);
+}
+
 /* The function that has @offset, cut to what is saved of one; false: none is known. */
 static bool find_function(const struct target *t, uint64_t offset, struct range *f)
 {
@@ -174,6 +184,20 @@ static void read_program(struct codesave *c, struct guest *g, struct target *t, 
 	}
 }
 
+/* The page of @ip, and those around it, which have the ends of most functions. */
+static void read_made(struct codesave *c, struct guest *g, struct target *t, uint32_t dso,
+		      uint64_t ip)
+{
+	uint64_t page = ip & ~(uint64_t)(PAGE - 1);
+
+	for (int i = -1; i <= 1; i++) {
+		uint64_t at = page + (uint64_t)(int64_t)(i * PAGE);
+
+		if (!code_runs_find(&t->code, at) && !guest_made_read(g, dso, at, c->buf, PAGE))
+			add_code(c, t, at, c->buf, PAGE);
+	}
+}
+
 /* Is it the first time? */
 static bool see(struct hashmap *seen, uint64_t key)
 {
@@ -211,7 +235,7 @@ void codesave_hit(struct codesave *c, struct guest *g, const struct sample *s)
 	    !see(&c->seen, (uint64_t)s->dso << DSO_SHIFT | s->dso_offset))
 		return;
 	c->waiting = xgrow(c->waiting, &c->cap_waiting, c->nr_waiting + 1, sizeof(*c->waiting));
-	c->waiting[c->nr_waiting++] = (struct waiting){s->dso, s->dso_offset};
+	c->waiting[c->nr_waiting++] = (struct waiting){s->dso, s->dso_offset, s->ip};
 }
 
 void codesave_work(struct codesave *c, struct guest *g)
@@ -225,6 +249,8 @@ void codesave_work(struct codesave *c, struct guest *g)
 
 		if (!t)
 			c->waiting[left++] = *w;
+		else if (t->made)
+			read_made(c, g, t, w->dso, w->ip);
 		else if (find_function(t, w->offset, &f) && !code_runs_find(&t->code, f.start))
 			read_program(c, g, t, w->dso, &f);
 	}

@@ -29,6 +29,8 @@ void codesave_kernel(struct codesave *c, uint64_t start, uint64_t len,
 void codesave_reset(struct codesave *c);
 void codesave_dso(struct codesave *c, uint32_t dso_id, const struct codesave_key *key,
 		  const struct symtab *t);
+/* Memory that a program makes code in (guest_dso.owner): pages of it are saved, by address. */
+void codesave_made(struct codesave *c, uint32_t dso_id, const struct codesave_key *key);
 
 /* A kernel's function is read at once; a program's waits for its symbols, see codesave_work(). */
 void codesave_hit(struct codesave *c, struct guest *g, const struct sample *s);

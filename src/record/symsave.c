@@ -259,6 +259,8 @@ void symsave_dso(struct symsave *s, struct guest *g, const struct guest_dso *dso
 
 	if (dso->owner) { /* what its program says of it, which is not complete before the end */
 		jitsave_add(s->jit, dso, name, id, len);
+		if (s->dir)
+			codesave_made(s->code, dso->id, &(struct codesave_key){name, id, len});
 		return;
 	}
 	t = read_dso(g, dso);

@@ -123,6 +123,18 @@ static bool has_code(const struct elf_file *f)
 	return !f->has_note && !f->debug_only;
 }
 
+/* Of code that a program has made there is no file; what is known of it are names. */
+static int say_made(const struct dso_priv *d, struct vmprof_err *err)
+{
+	bool host = d->machine->m.pid == -1;
+
+	return err_set(err, ENOENT,
+		       host ? "its program has made it, and perf records only what %s says of it"
+			    : "its program has made it, and it was not saved when it was recorded "
+			      "(%s)",
+		       d->dso.long_name);
+}
+
 static int read_user(struct dso_priv *d, const struct symbol *sym, struct dso_code *c,
 		     struct vmprof_err *err)
 {
@@ -130,6 +142,8 @@ static int read_user(struct dso_priv *d, const struct symbol *sym, struct dso_co
 	char text[256];
 	int ret = -ENOENT;
 
+	if (is_perf_map(d->dso.long_name) || !strncmp(d->dso.long_name, "[JIT] tid ", 10))
+		return say_made(d, err);
 	dso_files_find(&files, d);
 	for (size_t i = 0; i < files.n && ret; i++) {
 		struct dso_file *f = files.c[i];

@@ -135,6 +135,17 @@ numbers() {
 	[[ "$stderr" == *"no VM 'web9'"* ]]
 }
 
+@test "annotate: code that a program of the host made was not recorded, which is said" {
+	need_data
+	gcc -O2 -DTAG=jit_ -fno-omit-frame-pointer -o "$dir/jit" "$BATS_TEST_DIRNAME/../lab/guest/jit.c"
+	perf record -q -e cpu-clock -F 999 -o "$dir/jit.data" -- timeout 2 "$dir/jit" >/dev/null 2>&1 || :
+	"$VMPROF" report -i "$dir/jit.data" --sort sym | grep -q jit_hot_a || skip "too few samples of it"
+	run --separate-stderr "$VMPROF" annotate -i "$dir/jit.data" jit_hot_a
+	rm -f "$(sed -n 's/.* only what \(\/tmp\/perf-[0-9]*\.map\) .*/\1/p' <<<"$stderr")"
+	[ "$status" -eq 1 ]
+	[[ "$stderr" == *"its program has made it, and perf records only what /tmp/perf-"*".map says of it"* ]]
+}
+
 @test "annotate: code of a guest's kernel is shown as it was patched in that VM" {
 	"$VMPROF" version --build-options | grep -q 'libcapstone: \[ on' || skip "built without capstone"
 	"$UNIT/perfdata_write" file "$dir/out" 4

@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # Annotated code of a guest that is gone: the kernel's as it had patched itself in memory, which QEMU
-# was asked for, and a program's as it is in its file.
+# was asked for, a program's as it is in its file, and what a program has made itself.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
@@ -21,7 +21,7 @@ symbol() { # symbol ELF NAME: its address and size
 	readelf -s -W "$1" | awk -v name="$2" '$8 == name { print "0x" $2, $3, $8; exit }'
 }
 
-vm up "$t" --load getpid:0,split:1 --append nokaslr || die "$t does not come up"
+vm up "$t" --load getpid:0,split:1,jit:1 --append nokaslr || die "$t does not come up"
 take "$tmp/data" -F 1000 --vm "$t" --duration 4
 kernel=$(find "$tmp/data.debug/$t" -path '*/boot/*' -name code)
 program=$(find "$tmp/data.debug/$t" -path '*/split/*' -name code)
@@ -73,3 +73,12 @@ expect "program, spin: the same instructions as objdump's" "$(diff "$tmp/want" "
 	cmp -s "$tmp/want" "$tmp/have"
 share=$(sed -n 's/^ *\([0-9.]*\) .*: *[0-9a-f]*:.*/\1/p' "$tmp/annotate" | awk '{ s += $1 } END { printf "%.0f", s }')
 expect "program, spin: shares of all samples" "$share %" test "${share:-0}" -ge 99
+
+# Code that a program has made is in no file: what the lab's jit.c puts there.
+"$VMPROF" annotate -i "$tmp/data" jit_hot_a >"$tmp/annotate" 2>"$tmp/annotate.err"
+sed -n 's/^ *[0-9.]* [^:0-9]*: *[0-9a-f]*:[[:space:]]*\([a-z]*\).*/\1/p' "$tmp/annotate" >"$tmp/have"
+printf '%s\n' push mov dec jne pop ret >"$tmp/want"
+expect "made code, jit_hot_a: its instructions" "$(one_line "$tmp/have") $(one_line "$tmp/annotate.err")" \
+	cmp -s "$tmp/want" "$tmp/have"
+expect "made code, jit_hot_a: out of the guest's memory" "$(one_line "$tmp/annotate")" \
+	says "$tmp/annotate" "Disassembly of the guest's memory:"

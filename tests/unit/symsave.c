@@ -96,6 +96,17 @@ ssize_t guest_perf_map_read(struct guest *g, uint32_t dso_id, uint64_t off, void
 	return (ssize_t)len;
 }
 
+/* Code that was made lies in two pages at MADE. */
+enum { MADE = 0x7f0000 };
+
+int guest_made_read(struct guest *g, uint32_t dso_id, uint64_t addr, void *buf, size_t len)
+{
+	if (addr < MADE || addr + len > MADE + 2 * 4096)
+		return -EFAULT;
+	memset(buf, 0x90 + (int)((addr - MADE) >> 12), len);
+	return 0;
+}
+
 static int find_libc(struct dl_phdr_info *info, size_t size, void *ctx)
 {
 	if (!strstr(info->dlpi_name, "libc.so.6"))
@@ -421,6 +432,32 @@ static void test_jit_killed(void)
 	symsave_free(s);
 }
 
+static void test_made_code(void)
+{
+	const struct guest_dso mem = {.id = 80, .path = "//anon", .owner = 10, .owner_start = 5};
+	struct sample u = {.mode = SAMPLE_MODE_GUEST_USER, .has_dso = true, .dso = mem.id};
+	struct symsave *s = symsave_new(dir, "jit4");
+	struct code_runs r;
+	uint8_t id[20];
+
+	jit_size = 0;
+	symsave_build_id(s, &mem, id);
+	u.dso_offset = 0x10; /* of a file that is none: the address counts */
+	u.ip = MADE + 0x1010;
+	symsave_hit(s, guest, &u);
+	symsave_work(s, guest);
+	symsave_dso(s, guest, &mem, "[JIT] tid 10");
+	symsave_work(s, guest);
+	symsave_finish(s, guest);
+	symsave_free(s);
+	r = stored_code("jit4/[JIT] tid 10", id, 20);
+	CHECK_EQ(r.bytes, 2 * 4096);
+	CHECK(code_runs_find(&r, MADE) && code_runs_find(&r, MADE)->bytes[7] == 0x90);
+	CHECK(code_runs_find(&r, MADE + 4096) && code_runs_find(&r, MADE + 0x1fff));
+	CHECK(!code_runs_find(&r, MADE + 0x2000));
+	code_runs_free(&r);
+}
+
 static void test_no_jit_map(void)
 {
 	const struct guest_dso mem = {.id = 78, .path = "//anon", .owner = 8};
@@ -468,6 +505,7 @@ int main(void)
 	test_code();
 	test_jit();
 	test_jit_killed();
+	test_made_code();
 	test_no_jit_map();
 	test_no_store();
 	test_too_many();
