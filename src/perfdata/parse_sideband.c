@@ -3,6 +3,7 @@
 #include <errno.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "perfdata/parse_impl.h"
 
@@ -92,6 +93,12 @@ static void parse_private(struct perfdata_reader *r, struct perfdata_record *rec
 /* Bits that no protection has, and one of '/', '[' and '.' has at least. */
 #define NO_PROT 0xf0u
 
+/* The mode of the file, which perf inject --jit has there: letters are not that low. */
+static bool is_file_mode(uint32_t prot)
+{
+	return prot <= UINT16_MAX && S_ISREG(prot);
+}
+
 static bool parse_mmap2(struct words *w, struct perfdata_record *rec)
 {
 	const uint64_t *identity;
@@ -113,7 +120,7 @@ static bool parse_mmap2(struct words *w, struct perfdata_record *rec)
 		rec->mmap.ino = identity[1];
 		rec->mmap.ino_generation = identity[2];
 	}
-	if (low(prot) & NO_PROT) {
+	if (low(prot) & NO_PROT && !is_file_mode(low(prot))) {
 		/* before Linux 3.16 there was neither prot nor flags: these are letters of the name
 		 */
 		w->p--;

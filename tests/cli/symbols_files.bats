@@ -186,3 +186,68 @@ END
 	cat "$dir/out"
 	grep -qE '\[\.\] hidden_loop' "$dir/out"
 }
+
+# A program that writes a jitdump: two functions of its own making, three to one.
+build_jitdump() {
+	cat >"$dir/jd.c" <<'END'
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+#include <unistd.h>
+struct head { uint32_t magic, version, size, machine, pad, pid; uint64_t time, flags; };
+struct load { uint32_t id, size; uint64_t time; uint32_t pid, tid; uint64_t vma, addr, len, index; };
+static const uint8_t loop[] = {0x55, 0x48, 0x89, 0xe5, 0x48, 0xff, 0xcf, 0x75, 0xfb, 0x5d, 0xc3};
+static uint64_t now(void)
+{
+	struct timespec t;
+	clock_gettime(CLOCK_MONOTONIC, &t);
+	return t.tv_sec * 1000000000ull + t.tv_nsec;
+}
+int main(int argc, char **argv)
+{
+	static const char *const names[] = {"dumped_a", "dumped_b"};
+	struct head h = {0x4A695444, 1, sizeof(h), 62, 0, getpid(), now(), 0};
+	uint8_t *code = mmap(NULL, 8192, 7, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	char path[64];
+	snprintf(path, sizeof(path), "jit-%d.dump", getpid());
+	int fd = open(path, O_RDWR | O_CREAT | O_TRUNC, 0644);
+	if (write(fd, &h, sizeof(h)) < 0 || mmap(NULL, 4096, 5, MAP_PRIVATE, fd, 0) == MAP_FAILED)
+		return 1;
+	for (int i = 0; i < 2; i++) {
+		uint64_t at = (uint64_t)memcpy(code + 4096 * i, loop, sizeof(loop));
+		struct load l = {0, sizeof(l) + strlen(names[i]) + 1 + sizeof(loop), now(), getpid(), getpid(),
+				 at, at, sizeof(loop), i + 1};
+		if (write(fd, &l, sizeof(l)) < 0 || write(fd, names[i], strlen(names[i]) + 1) < 0 ||
+		    write(fd, loop, sizeof(loop)) < 0)
+			return 1;
+	}
+	for (int i = 0; i < atoi(argv[1]); i++) {
+		((void (*)(uint64_t))code)(3000000);
+		((void (*)(uint64_t))(code + 4096))(1000000);
+	}
+}
+END
+	"${CC:-cc}" -O1 -o "$dir/jd" "$dir/jd.c"
+}
+
+@test "symbols: files that perf inject --jit has made of a jitdump, as perf has them" {
+	command -v perf >/dev/null || skip "perf is not installed"
+	[ "$(uname -m)" = x86_64 ] || skip "its code is x86's"
+	build_jitdump
+	cd "$dir"
+	perf record -q -k mono -e cpu-clock -F 999 -g -o data -- ./jd 600 >/dev/null 2>&1 || skip "perf may not record here"
+	perf inject --jit -i data -o jit >/dev/null 2>&1 || skip "perf inject knows no jitdump"
+	perf script -i jit 2>/dev/null | grep -F jitted- >wanted
+	"$VMPROF" script -i jit | grep -F jitted- >got
+	[ "$(grep -c 'dumped_[ab]+0x[0-9a-f]* (.*/jitted-' got)" -gt 100 ]
+	cmp wanted got
+	cmp <(perf script -i jit --show-mmap-events 2>/dev/null | grep MMAP2.*jitted-) \
+		<("$VMPROF" script -i jit --show-mmap-events | grep MMAP2.*jitted-)
+	"$VMPROF" version --build-options | grep -q 'libcapstone: \[ on' || return 0
+	"$VMPROF" annotate --no-jumps -i jit dumped_a | grep -q '87:  *jne  *84 <dumped_a+0x4>$'
+}

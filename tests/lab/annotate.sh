@@ -75,7 +75,7 @@ share=$(sed -n 's/^ *\([0-9.]*\) .*: *[0-9a-f]*:.*/\1/p' "$tmp/annotate" | awk '
 expect "program, spin: shares of all samples" "$share %" test "${share:-0}" -ge 99
 
 # Code that a program has made is in no file: what the lab's jit.c puts there.
-"$VMPROF" annotate -i "$tmp/data" jit_hot_a >"$tmp/annotate" 2>"$tmp/annotate.err"
+"$VMPROF" annotate --no-jumps -i "$tmp/data" jit_hot_a >"$tmp/annotate" 2>"$tmp/annotate.err"
 sed -n 's/^ *[0-9.]* [^:0-9]*: *[0-9a-f]*:[[:space:]]*\([a-z]*\).*/\1/p' "$tmp/annotate" >"$tmp/have"
 printf '%s\n' push mov dec jne pop ret >"$tmp/want"
 expect "made code, jit_hot_a: its instructions" "$(one_line "$tmp/have") $(one_line "$tmp/annotate.err")" \
