@@ -1,13 +1,14 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * bench/guest [-F HZ] [-t SECONDS] [-n] [-p] [-d] [-w FILE] [-r FILE] [VM]: what guest_complete()
- * costs a sample.
+ * bench/guest [-F HZ] [-t SECONDS] [-n] [-p] [-d] [-s] [-w FILE] [-r FILE] [VM]: what
+ * guest_complete() costs a sample.
  *
  * Samples a VM that runs (by name, UUID or pid; default: each QEMU TCG VM of this host) as record
  * does and prints, for memory as it is mapped and for process_vm_readv, microseconds a sample,
  * calls that read memory a sample, and what came of the samples. -n  no call chains -p
  * process_vm_readv only, also where RAM is mapped -d  print side-band events and each 100th sample,
- * symbolized where that is cheap
+ * symbolized where that is cheap -s  samples nothing: for each line of standard input the chain of
+ * the first vCPU as it is now, of a VM that is stopped
  */
 #include <errno.h>
 #include <getopt.h>
@@ -26,7 +27,7 @@
 
 struct options {
 	unsigned hz, seconds;
-	bool chains, unmapped, dump;
+	bool chains, unmapped, dump, stops;
 	const char *write, *read;
 };
 
@@ -200,6 +201,35 @@ static int sample(struct backend_session *s, struct guest *g, const struct optio
 	return rc;
 }
 
+/* pid, then the kernel's and the user's part, each behind its mark. */
+static int print_stops(struct backend_session *s, struct guest *g)
+{
+	struct raw_sample raw = {.has = RAW_HAS_REGS, .period = 1};
+	struct sample out;
+	char line[16];
+	int rc;
+
+	while (fgets(line, sizeof(line), stdin)) {
+		rc = backend_tcg.peek(s, 0, &raw.regs);
+		raw.time = clock_now_ns();
+		rc = rc ? rc : guest_complete(g, &raw, &out);
+		if (rc)
+			return rc;
+		printf("%d", out.pid);
+		for (uint32_t i = 0; i < out.chain_len; i++)
+			if (out.chain[i] == PERF_CONTEXT_KERNEL)
+				printf(" kernel");
+			else if (out.chain[i] == PERF_CONTEXT_USER)
+				printf(" user");
+			else
+				printf(" %" PRIx64, out.chain[i]);
+		puts("");
+		fflush(stdout);
+		drain(g, false);
+	}
+	return 0;
+}
+
 static int image_peek(void *ctx, uint32_t vcpu, struct guest_regs *regs)
 {
 	*regs = ((const struct image *)ctx)->regs[vcpu];
@@ -301,10 +331,12 @@ static int bench(const struct vm *vm, const struct options *o, bool unmapped,
 		       info.has_types ? "types" : info.why_not, info.pti ? ", PTI" : "",
 		       info.la57 ? ", LA57" : "");
 		drain(g, o->dump);
-		rc = backend_tcg.start(s, err);
+		fflush(stdout);
+		rc = o->stops ? 0 : backend_tcg.start(s, err);
 	}
-	rc = rc ? rc : sample(s, g, o);
-	backend_tcg.stop(s);
+	rc = rc ? rc : o->stops ? print_stops(s, g) : sample(s, g, o);
+	if (!o->stops)
+		backend_tcg.stop(s);
 	guest_close(g);
 	backend_tcg.close(s);
 	return rc;
@@ -331,7 +363,7 @@ int main(int argc, char **argv)
 	struct vm_list list;
 	int c, rc = 0, done = 0;
 
-	while ((c = getopt(argc, argv, "F:t:npdw:r:")) != -1) {
+	while ((c = getopt(argc, argv, "F:t:npdsw:r:")) != -1) {
 		if (c == 'F')
 			o.hz = (unsigned)atoi(optarg);
 		else if (c == 't')
@@ -342,6 +374,8 @@ int main(int argc, char **argv)
 			o.unmapped = true;
 		else if (c == 'd')
 			o.dump = true;
+		else if (c == 's')
+			o.stops = o.unmapped = true;
 		else if (c == 'w')
 			o.write = optarg;
 		else if (c == 'r')

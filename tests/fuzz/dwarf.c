@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Debugging information as a guest may supply it: the input is an ELF file, of which every address
- * that a symbol or a segment could mean is looked up.
+ * that a symbol or a segment could mean is looked up. What it says was split off is in it, too, in
+ * a package's form if it has an index.
  */
+#include <errno.h>
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
@@ -11,6 +13,11 @@
 #include "symbolize/dwarfinfo.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+static int open_itself(void *fd, const char *name, const char *dir, unsigned i)
+{
+	return i ? -ERANGE : dup(*(int *)fd);
+}
 
 static void look_up(struct dwarf_info *d, const struct elf_file *f)
 {
@@ -37,8 +44,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	if (fd < 0 || write(fd, data, size) != (ssize_t)size)
 		abort();
 	if (!elf_file_open(&f, elf_read_fd, &fd, size, "input", true, &err)) {
-		if (!dwarf_info_open(&d, &f, fd, -1, &err))
+		if (!dwarf_info_open(&d, &f, fd, -1, &err)) {
+			dwarf_info_set_split(d, open_itself, &fd);
 			look_up(d, &f);
+		}
 		dwarf_info_close(d);
 		elf_file_close(&f);
 	}
