@@ -60,9 +60,10 @@ for ((i = 0; i < stops; i++)); do
 		theirs=$(frames_of_gdb "$pid")
 		: $((user++)) $((count[$load]++))
 	elif [[ -n $load && -n $VMLINUX ]]; then
-		# gdb does not go on to user mode
+		# gdb does not go on to user mode, nor from the stack of interrupts to the one below it
 		ours=${ours%% user*}
 		theirs=$(frames_of_gdb "$pid" | cut -d ' ' -f "1-$(wc -w <<<"$ours")")
+		[[ "$ours " != "$theirs "* ]] || ours=$theirs
 		: $((kernel++))
 	else
 		vm qmp "$t" cont >/dev/null # idle, or the kernel
