@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: GPL-2.0-only
-# shellcheck shell=bash disable=SC2034
+# shellcheck shell=bash disable=SC2034,SC2154
 # For bats files: "load helper" gives $VMPROF, start_vm and a teardown that ends what it started.
 
 VMPROF=${VMPROF:-$BATS_TEST_DIRNAME/../../${BUILD:-build}/vmprof}
@@ -21,6 +21,17 @@ start_vm() {
 			return 1
 		fi
 		sleep 0.05
+	done
+}
+
+# stopped SIGNAL STATUS COMMAND...: run's, of a command that is sent SIGNAL after a second, or after more if it
+# had not come to catch it by then, which is STATUS
+stopped() {
+	local seconds signal=$1 early=$2
+	shift 2
+	for seconds in 1 5 25; do
+		run timeout --preserve-status -k 60 -s "$signal" "$seconds" "$@"
+		[[ $status -eq $early && -z $output ]] || return 0
 	done
 }
 

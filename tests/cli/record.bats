@@ -5,17 +5,6 @@
 
 load helper
 
-# stopped SIGNAL STATUS COMMAND...: run's, of a command that is sent SIGNAL after a second, or after more if it
-# had not come to catch it by then, which is STATUS
-stopped() {
-	local seconds signal=$1 early=$2
-	shift 2
-	for seconds in 1 5 25; do
-		run timeout --preserve-status -k 60 -s "$signal" "$seconds" "$@"
-		[[ $status -eq $early && -z $output ]] || return 0
-	done
-}
-
 @test "record: --help shows the usage and succeeds" {
 	run "$VMPROF" record --help
 	[ "$status" -eq 0 ]

@@ -3,7 +3,7 @@
 # vmprof stat: counts of a VM that QEMU translates, beside perf stat's of the same thread; options,
 # messages, exit statuses. Counts under KVM, and its exits, are tested in tests/lab.
 
-# shellcheck disable=SC2030,SC2031 # a test is a subshell, and so are its variables
+# shellcheck disable=SC2016,SC2030,SC2031 # sh -c has its own variables; a test is a subshell, and so are its
 load helper
 
 bats_require_minimum_version 1.5.0
@@ -18,10 +18,10 @@ vcpu_thread() {
 	done
 }
 
-# halt_vm: lets a VM do nothing, while it can still be counted
-halt_vm() {
-	kill -STOP "$VM_PID"
-}
+# halt_vm: lets a VM do nothing, while it can still be counted; a shell's command, which a thread that waits for
+# a CPU delays
+halt_vm='kill -STOP $VM_PID
+	while cat /proc/$VM_PID/task/*/status | grep ^State: | grep -qv stopped; do sleep 0.1; done'
 
 @test "stat: --help, wrong options and what does not go together" {
 	run "$VMPROF" stat --help
@@ -72,10 +72,11 @@ halt_vm() {
 	start_vm cnt1
 	local events=task-clock,context-switches,cpu-migrations,page-faults,cs thread
 	thread=$(vcpu_thread)
-	halt_vm
+	export VM_PID
+	sh -c "$halt_vm"
 	# Nothing of the VM happens but while the innermost command lets it.
 	perf stat -o perf.out -e "$events" -t "$thread" -- "$VMPROF" stat -o vmprof.out -e "$events" --vm "$VM_UUID" \
-		-- sh -c "kill -CONT $VM_PID; sleep 0.5; kill -STOP $VM_PID; sleep 0.2"
+		-- sh -c "kill -CONT $VM_PID; sleep 0.5; $halt_vm"
 	grep "Performance counter stats for VM 'cnt1':" vmprof.out
 	# all but the numbers that a clock is in
 	sed -n 's/^ *\([0-9][0-9]* *[a-z-]* *#\).*/\1/p' perf.out | sort >perf.counts
@@ -190,15 +191,20 @@ halt_vm() {
 
 @test "stat: interrupted, it prints what it has and ends by the signal" {
 	start_vm sig1
-	run timeout --preserve-status -s INT 1 "$VMPROF" stat --vm sig1 -e cpu-clock
+	stopped INT 130 "$VMPROF" stat --vm sig1 -e cpu-clock
 	[ "$status" -eq 130 ]
 	[[ "$output" == *"cpu-clock"*"seconds time elapsed"* ]]
 }
 
 @test "stat: a VM that ends while it is counted ends the count" {
-	start_vm end1
-	(sleep 0.5 && kill -KILL "$VM_PID") 3>&- &
-	run timeout 60 "$VMPROF" stat --vm end1 -e cpu-clock
+	local seconds
+	for seconds in 0.5 5 30; do
+		start_vm end1
+		(sleep $seconds && kill -KILL "$VM_PID") 3>&- &
+		run timeout 200 "$VMPROF" stat --vm end1 -e cpu-clock
+		# it had ended before it was looked for
+		[[ $status -eq 1 && $output == *"no VM"* ]] || break
+	done
 	[ "$status" -eq 0 ]
 	[[ "$output" == *"cpu-clock"*"seconds time elapsed"* ]]
 }
