@@ -87,10 +87,10 @@ truth() {
 	for try in 1 2 3; do
 		take "$tmp/data" -v -F "$hz" --vm "$t" --duration "$seconds"
 		folded "$tmp/data" | "$lab/lib/truth.py" "$name" "$@" >"$tmp/result"
-		if ((try == 3)) || ! says "$tmp/result" '^not ok .*, split:'; then
+		if ((try == 3)) || ! says "$tmp/result" '^not ok .*, (split|share):'; then
 			break
 		fi
-		echo "# again: $(grep '^not ok .*, split:' "$tmp/result" | one_line /dev/stdin)"
+		echo "# again: $(grep -E '^not ok .*, (split|share):' "$tmp/result" | one_line /dev/stdin)"
 		# Too few samples: the host had no time for the VM.
 		! says "$tmp/result" 'samples of .*, [0-9]* wanted$' || seconds=$((seconds * 3))
 	done
