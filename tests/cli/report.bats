@@ -516,7 +516,7 @@ browse() { # browse SVG SCRIPT [OPTIONS]: prints the result
 		skip "no chromium"
 	sed '$d' "$1" >"$dir/page.svg" # </svg>
 	printf '<script><![CDATA[\n%s\n]]></script>\n</svg>\n' "$2" >>"$dir/page.svg"
-	timeout 120 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
+	timeout 400 "$browser" --headless --no-sandbox --disable-gpu --disable-dev-shm-usage \
 		--user-data-dir="$dir/chromium" "${@:3}" --dump-dom "file://$dir/page.svg" >"$dir/dom" 2>/dev/null
 	sed -n 's/.*data-result="\([^"]*\)".*/\1/p' "$dir/dom" | head -n 1
 }
