@@ -87,10 +87,8 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 	};
 	int rc = vmrec_open(&t->rec, &cfg, err);
 
-	if (rc && !strncmp(err->msg, t->name, strlen(t->name)))
-		return rc; /* it says whose it is */
 	if (rc)
-		return err_prefix(err, "VM '%s'", t->name);
+		return target_error(t, err);
 	summary_choice(r->opts, t);
 	return 0;
 }

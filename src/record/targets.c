@@ -191,6 +191,12 @@ static int fit_events(const struct record_options *opts, struct target *t, char 
 	}
 }
 
+int target_error(const struct target *t, struct vmprof_err *err)
+{
+	return strncmp(err->msg, t->name, strlen(t->name)) ? err_prefix(err, "VM '%s'", t->name)
+							   : -err->code;
+}
+
 static int resolve_events(struct targets *ts, const struct record_options *opts, struct target *t,
 			  struct vmprof_err *err)
 {
@@ -198,7 +204,7 @@ static int resolve_events(struct targets *ts, const struct record_options *opts,
 	int rc = fit_events(opts, t, fell_back, sizeof(fell_back), err);
 
 	if (rc)
-		return err_prefix(err, "VM '%s'", t->name);
+		return target_error(t, err);
 	if (*fell_back)
 		record_say(opts, "vmprof record: %s: %s\n", t->name, fell_back);
 	for (unsigned i = 0; i < t->events.n; i++) {

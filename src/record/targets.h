@@ -33,6 +33,8 @@ struct targets {
 /* Finds VMs, backends and events as @opts wants them; says on stderr what is left out or replaced.
  */
 int targets_choose(struct targets *ts, const struct record_options *opts, struct vmprof_err *err);
+/* Puts the VM's name before a sentence that does not start with it; returns -err->code. */
+int target_error(const struct target *t, struct vmprof_err *err);
 void targets_drop(struct targets *ts, unsigned i); /* none from @i on is open yet */
 void targets_free(struct targets *ts);		   /* their recorders too */
 
