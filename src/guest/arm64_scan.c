@@ -39,8 +39,8 @@ struct scan {
 	uint64_t cpu_end;
 	int rc; /* not 0: it is over */
 	unsigned tables;
-	/* The executable memory that was met last, and whether it is large enough. */
-	uint64_t start, end;
+	struct guest_paging paging;
+	uint64_t start, end; /* of the executable memory that was met last */
 };
 
 static uint64_t cpu_now(void)
@@ -71,56 +71,59 @@ static bool read_table(struct scan *s, uint64_t gpa, uint64_t table[ENTRIES])
 	return !rc && io.ok;
 }
 
-/* true: a large piece has ended here. */
-static bool see(struct scan *s, uint64_t va, uint64_t size, bool executable)
+/* A piece has ended; of the large ones one is the text, another may be where BPF programs are made.
+ */
+static void finish(struct scan *s)
 {
-	if (executable && va == s->end) {
-		s->end += size;
-		return false;
-	}
 	if (s->end - s->start >= TEXT_MIN)
-		return true;
-	s->start = s->end = va;
-	if (executable)
-		s->end += size;
-	return false;
+		s->rc = s->fn(s->ctx, &s->paging, s->start);
+	s->start = s->end = 0;
 }
 
-/* What is mapped from @va on by a table whose entries are for 1 << @shift bytes. true as above. */
-static bool walk(struct scan *s, uint64_t gpa, uint64_t va, unsigned shift, unsigned first,
+static void see(struct scan *s, uint64_t va, uint64_t size, bool executable)
+{
+	if (va != s->end || !executable)
+		finish(s);
+	if (!executable)
+		return;
+	if (s->start == s->end)
+		s->start = va;
+	s->end = va + size;
+}
+
+/* What is mapped from @va on by a table whose entries are for 1 << @shift bytes. */
+static void walk(struct scan *s, uint64_t gpa, uint64_t va, unsigned shift, unsigned first,
 		 unsigned last)
 {
 	uint64_t table[ENTRIES];
 
 	if (!read_table(s, gpa, table))
-		return false;
+		return;
 	for (unsigned i = first; i <= last && !s->rc; i++) {
 		uint64_t desc = table[i], at = va + ((uint64_t)i << shift);
 		bool leaf = (desc & DESC_KIND) == (shift == 12 ? DESC_TABLE : DESC_BLOCK);
 
-		if (shift > 12 && is_table(s, desc)) {
-			if (walk(s, desc & DESC_ADDRESS, at, shift - 9, 0, ENTRIES - 1))
-				return true;
-		} else if (see(s, at, 1ull << shift,
-			       leaf && (desc & (LEAF_RO | LEAF_UXN | LEAF_PXN)) ==
-					       (LEAF_RO | LEAF_UXN))) {
-			return true;
-		}
+		if (shift > 12 && is_table(s, desc))
+			walk(s, desc & DESC_ADDRESS, at, shift - 9, 0, ENTRIES - 1);
+		else
+			see(s, at, 1ull << shift,
+			    leaf && (desc & (LEAF_RO | LEAF_UXN | LEAF_PXN)) ==
+					    (LEAF_RO | LEAF_UXN));
 	}
-	return false;
 }
 
 /* A page that may be the kernel's top table. */
 static void try_root(struct scan *s, uint64_t root)
 {
 	const struct guest_paging_half half = {.page_shift = 12, .va_bits = 48};
-	struct guest_paging p = {.half = {half, half}, .kernel_root = root};
 
-	p.half[0].tagged = true; /* Linux has it so */
+	s->paging = (struct guest_paging){.half = {half, half}, .kernel_root = root};
+	s->paging.half[0].tagged = true; /* Linux has it so */
 	s->tables = 0;
 	s->start = s->end = 0;
-	if (walk(s, root, ~0ull << 48, 39, VMALLOC_FIRST, FIXMAP_SINCE - 1) && !s->rc)
-		s->rc = s->fn(s->ctx, &p, s->start);
+	walk(s, root, ~0ull << 48, 39, VMALLOC_FIRST, FIXMAP_SINCE - 1);
+	if (!s->rc)
+		finish(s);
 }
 
 static void scan_range(struct scan *s, uint64_t start, uint64_t end)

@@ -184,6 +184,9 @@ static int look_for_kernel(struct guest *g, const struct guest_regs *regs, uint6
 
 	rc = regs ? guest_kernel_find(&k, g->mem, g->virt, regs, err)
 		  : guest_kernel_scan(&k, g->mem, g->virt, err);
+	/* With page-table isolation, user mode's registers lead to no kernel on aarch64. */
+	if (rc == -ENOENT && regs && regs->cpl == 3 && g->cfg.arch == GUEST_ARCH_AARCH64)
+		rc = guest_kernel_scan(&k, g->mem, g->virt, err);
 	return rc ? rc : adopt(g, k, time);
 }
 
