@@ -254,11 +254,14 @@ static int roots(const struct guest_regs *regs, struct guest_as as[2])
 	return 1;
 }
 
-/* In EL0 they may be those that page-table isolation has there. */
+/* In EL0 they may be those that page-table isolation has there, and while the code beside them
+ * runs. */
 static bool vbar(const struct guest_regs *regs, uint64_t *vectors)
 {
+	enum { NEAR = 0x4000 };
+
 	*vectors = regs->vbar;
-	return !regs->cpl;
+	return !regs->cpl && regs->ip - regs->vbar + NEAR >= 2 * NEAR;
 }
 
 static int first_vector(struct guest_virt *v, struct guest_as as, uint64_t vectors, uint64_t *va)
