@@ -313,7 +313,7 @@ static bool entry_frame_arm64(struct guest_work *w, struct guest_frame *f)
 		unwind_set(&w->saved, i, word);
 		f->bp = i == ARM64_PT_FP ? word : f->bp;
 	}
-	return !(f->bp >> 63) && !(f->sp >> 63) && guest_process_map(w->thread->process, f->ip);
+	return !(f->bp >> 63) && !(f->sp >> 63) && f->ip && !(f->ip >> 63);
 }
 
 /* They are in one place, but not yet, or of earlier, before exception entry has come to its end. */
@@ -333,7 +333,7 @@ static bool user_frame_arm64(struct guest_work *w, struct guest_frame *f)
 	for (unsigned i = 0; i <= ARM64_PT_LR; i++)
 		if (!guest_stack_word(&w->stack, at + i * 8, &word))
 			unwind_set(&w->saved, i, word);
-	return guest_process_map(w->thread->process, f->ip);
+	return !(f->ip >> 63);
 }
 
 /*

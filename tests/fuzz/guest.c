@@ -3,15 +3,16 @@
  * Fuzzes the guest layer with the memory of a made-up guest and changes to it.
  *
  * Input: a byte of options (1 memory is not mapped, 2 LA57, 4 an older kernel, 8 PTI, 0x40 noise,
- * 0x80 the VM goes away), a byte of which bit 0 chooses between user and kernel mode, then changes
- * of 12 bytes each, see struct change. A change is to a word that is not 0 in the unchanged memory,
- * and so likely one that the decoder reads: short inputs get far.
+ * 0x80 the VM goes away), a byte of which bit 0 chooses between user and kernel mode and bit 2 a
+ * guest of aarch64 (bit 3: without registers), then changes of 12 bytes each, see struct change. A
+ * change is to a word that is not 0 in the unchanged memory, and so likely one that the decoder
+ * reads: short inputs get far.
  */
 #include "guest/guest.h"
 #include "guest/kernel.h"
-#include "tests/unit/faketask.h"
+#include "tests/unit/fakearm64.h"
 
-enum { OPT_NO_MAP = 1, OPT_NOISE = 0x40, OPT_GONE = 0x80, BASES = 8 };
+enum { OPT_NO_MAP = 1, OPT_NOISE = 0x40, OPT_GONE = 0x80, BASES = 8, ARM64 = BASES };
 enum { HOW_REG, HOW_SET64, HOW_SET32, HOW_SET16, HOW_SET8, HOW_ADD, HOW_POINT, HOW_PTE, HOWS };
 
 struct change {
@@ -27,7 +28,7 @@ static struct {
 	uint8_t *ram;	/* as it was made */
 	uint32_t *used; /* offsets of its words that are not 0: what is worth changing */
 	size_t nr_used;
-} bases[BASES];
+} bases[BASES + 1];
 
 static int on_symbol(void *ctx, const struct guest_symbol *sym)
 {
@@ -73,7 +74,7 @@ static void fuzz_kernel(struct guest_kernel *k, const struct guest_regs *regs)
 		guest_kernel_each_symbol(k, mod->name, on_symbol, NULL);
 }
 
-static void drain(struct guest *g, bool strict)
+static void drain(struct guest *g, bool strict, bool pagecache)
 {
 	struct guest_event ev;
 	struct guest_dso dso;
@@ -85,18 +86,23 @@ static void drain(struct guest *g, bool strict)
 	for (int i = 0; i < 8 && guest_next_hit_dso(g, &dso); i++) {
 		ssize_t n = guest_dso_read(g, dso.id, 0, buf, sizeof(buf), present);
 
-		if (strict && !strcmp(dso.path, "/srv/app"))
+		if (strict && pagecache && !strcmp(dso.path, "/srv/app"))
 			require(n == sizeof(buf) && present[0] && !memcmp(buf, ELFMAG, SELFMAG),
 				"file");
 		guest_dso_read_image(g, dso.id, 64, buf, sizeof(buf));
 	}
 }
 
+static enum guest_arch arch_of(const struct fakeguest *fg)
+{
+	return fg->opt.arm64 ? GUEST_ARCH_AARCH64 : GUEST_ARCH_X86_64;
+}
+
 static void fuzz_guest(struct fakeguest *fg, const struct guest_regs *regs, bool strict)
 {
 	struct guest_regs again = *regs;
 	struct guest_config cfg = {
-		.arch = GUEST_ARCH_X86_64, .chains = true, .peek = same_regs, .peek_ctx = &again};
+		.arch = arch_of(fg), .chains = true, .peek = same_regs, .peek_ctx = &again};
 	struct raw_sample raw = {.has = RAW_HAS_REGS, .time = 1000000000, .period = 1};
 	struct guest_kernel_info info;
 	struct guest_stats stats;
@@ -107,7 +113,7 @@ static void fuzz_guest(struct fakeguest *fg, const struct guest_regs *regs, bool
 	if (guest_open(&g, &fg->fm.mem, &cfg, &err))
 		return;
 	guest_identify(g, regs, &err);
-	drain(g, strict);
+	drain(g, strict, !fg->opt.arm64);
 	for (int i = 0; i < 2; i++) {
 		raw.regs = *regs;
 		raw.ip = regs->ip;
@@ -119,7 +125,7 @@ static void fuzz_guest(struct fakeguest *fg, const struct guest_regs *regs, bool
 			require(regs->cpl || s.kernel_end == CHAIN_OUTERMOST, "kernel chain");
 			require(s.chain_len == (regs->cpl ? 5 : 8), "length of the chain");
 		}
-		drain(g, strict);
+		drain(g, strict, !fg->opt.arm64);
 	}
 	guest_kernel_info(g, &info);
 	guest_get_stats(g, &stats);
@@ -128,7 +134,7 @@ static void fuzz_guest(struct fakeguest *fg, const struct guest_regs *regs, bool
 
 static void fuzz_kernel_alone(struct fakeguest *fg, const struct guest_regs *regs)
 {
-	struct guest_virt *v = guest_virt_new(&fg->fm.mem, GUEST_ARCH_X86_64);
+	struct guest_virt *v = guest_virt_new(&fg->fm.mem, arch_of(fg));
 	struct guest_kernel *k;
 	struct vmprof_err err;
 
@@ -139,16 +145,35 @@ static void fuzz_kernel_alone(struct fakeguest *fg, const struct guest_regs *reg
 	guest_virt_free(v);
 }
 
+static void fuzz_scan(struct fakeguest *fg)
+{
+	struct guest_virt *v = guest_virt_new(&fg->fm.mem, arch_of(fg));
+	struct guest_kernel *k;
+	struct vmprof_err err;
+
+	if (!guest_kernel_scan(&k, &fg->fm.mem, v, &err))
+		guest_kernel_free(k);
+	guest_virt_free(v);
+}
+
 /* ---------- the input ---------- */
 
 static void make_base(int i)
 {
 	const struct fg_options opt = {
-		.la57 = i & 1, .old_order = i & 2, .core_layout = i & 2, .pti = i & 4};
+		.la57 = i & 1,
+		.old_order = i & 2,
+		.core_layout = i & 2,
+		.pti = i & 4,
+		.arm64 = i == ARM64,
+		.functions_only = i == ARM64,
+	};
 	struct fakeguest *g = &bases[i].g;
 
 	fakeguest_init(g, &opt);
 	faketask_add(g, &bases[i].t);
+	if (i == ARM64)
+		fakearm64_make(g, &bases[i].t);
 	fakeguest_finish(g);
 	fuzz_guest(g, &bases[i].t.user, true);
 	fuzz_guest(g, &bases[i].t.kernel, true);
@@ -200,7 +225,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
 int LLVMFuzzerInitialize(int *argc, char ***argv)
 {
-	for (int i = 0; i < BASES; i++)
+	for (int i = 0; i <= ARM64; i++)
 		make_base(i);
 	return 0;
 }
@@ -213,7 +238,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 
 	if (size < 2)
 		return 0;
-	base = data[0] >> 1 & (BASES - 1);
+	base = data[1] & 4 ? ARM64 : data[0] >> 1 & (BASES - 1);
 	g = &bases[base].g;
 	memcpy(g->fm.ram, bases[base].ram, g->next);
 	g->fm.map = !(data[0] & OPT_NO_MAP);
@@ -230,7 +255,9 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		memcpy(&c.value, data + 4, 8);
 		apply(g, &regs, bases[base].used, bases[base].nr_used, &c);
 	}
-	if (what & 2)
+	if (base == ARM64 && what & 8)
+		fuzz_scan(g);
+	else if (what & 2)
 		fuzz_kernel_alone(g, &regs);
 	else
 		fuzz_guest(g, &regs, false);

@@ -33,11 +33,14 @@ for comm in split split_x; do
 		says "$tmp/pids" "\b$pid\b.*\b$comm\b|\b$comm\b.*\b$pid\b"
 done
 "$VMPROF" report -i "$tmp/data" --stats >"$tmp/stats"
-expect "aarch64: each sample is some process's" "$(grep -E 'no_|samples' "$tmp/stats" | one_line /dev/stdin)" \
-	says "$tmp/stats" ' no_process: +0$'
+# A task that ends just now, or a switch between registers and memory where a snapshot failed.
+expect "aarch64: nearly each sample is some process's" "$(grep -E 'no_|samples' "$tmp/stats" | one_line /dev/stdin)" \
+	awk '$1 == "samples:" { n = $2 } $1 == "no_kernel:" || $1 == "no_process:" { lost += $2 }
+		END { exit !(n && lost <= n / 200 + 2) }' "$tmp/stats"
 vm down "$t"
 
 # A module by name, in the kernel's chains over the system call into it; and another kernel.
+t=${t}b
 vm up "$t" --arch arm64 --image arm64 --kernel 6.12 --cpu cortex-a72 --smp 1 --load hash || die "$t does not come up"
 truth "aarch64, a module" 2000 6 \
 	'leaf:hash:^wp512_.*_\[k\]$:50' 'in:hash:^hash_sendmsg_\[k\]$:95' 'in:hash:^call_hash$:98' only:hash:wp512_

@@ -31,6 +31,7 @@ enum fg_addresses { FG_RELATIVE_PERCPU, FG_RELATIVE, FG_ABSOLUTE, FG_PLACE_RELAT
 struct fg_options {
 	bool la57, pti;
 	bool no_btf, no_module;
+	bool arm64;	     /* blocks of page tables are its; see fakearm64.h */
 	bool functions_only; /* no data in kallsyms: without CONFIG_KALLSYMS_ALL */
 	/* how kallsyms is laid out; 0 is that of 6.4 to 6.14 */
 	bool old_order;	  /* addresses before num_syms: up to 6.3 */
@@ -118,7 +119,7 @@ FG_FUNC void fg_map_level(struct fakeguest *g, uint64_t root, uint64_t va, uint6
 			*e = fg_alloc(g, 1) | 0x67;
 		table = *e & 0xffffffffff000ull;
 	}
-	*fg_entry(g, table, va, level) = gpa | (level > 1 ? 0xe7 : 0x67);
+	*fg_entry(g, table, va, level) = gpa | (level == 1 ? 0x67 : g->opt.arm64 ? 0xe5 : 0xe7);
 }
 
 FG_FUNC void fg_map(struct fakeguest *g, uint64_t root, uint64_t va, uint64_t gpa, uint64_t pages)
