@@ -43,7 +43,7 @@ vm down "$t"
 t=${t}b
 vm up "$t" --arch arm64 --image arm64 --kernel 6.12 --cpu cortex-a72 --smp 1 --load hash || die "$t does not come up"
 truth "aarch64, a module" 2000 6 \
-	'leaf:hash:^wp512_.*_\[k\]$:50' 'in:hash:^hash_sendmsg_\[k\]$:95' 'in:hash:^call_hash$:98' only:hash:wp512_
+	'leaf:hash:^wp512_.*_\[k\]$:50' 'in:hash:^hash_sendmsg_\[k\]$:90' 'in:hash:^call_hash$:98' only:hash:wp512_
 "$VMPROF" report -i "$tmp/data" --sort dso -g none >"$tmp/report"
 expect "aarch64: the module is named" "$(one_line "$tmp/report")" says "$tmp/report" '%.*\[wp512\]'
 vm down "$t"
