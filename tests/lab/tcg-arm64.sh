@@ -34,6 +34,7 @@ for comm in split split_x; do
 done
 "$VMPROF" report -i "$tmp/data" --stats >"$tmp/stats"
 # A task that ends just now, or a switch between registers and memory where a snapshot failed.
+# shellcheck disable=SC2016 # awk's
 expect "aarch64: nearly each sample is some process's" "$(grep -E 'no_|samples' "$tmp/stats" | one_line /dev/stdin)" \
 	awk '$1 == "samples:" { n = $2 } $1 == "no_kernel:" || $1 == "no_process:" { lost += $2 }
 		END { exit !(n && lost <= n / 200 + 2) }' "$tmp/stats"
