@@ -80,7 +80,7 @@ static int end_interval(struct stat_loop *l, uint64_t start, struct vmprof_err *
 
 static int run(struct stat_loop *l, struct watched *w, struct vmprof_err *err)
 {
-	uint64_t start = clock_now_ns(), next = UINT64_MAX, end = UINT64_MAX;
+	uint64_t start = l->start, next = UINT64_MAX, end = UINT64_MAX;
 	unsigned intervals = 0;
 	bool done = false, fresh = false;
 	int rc = 0;

@@ -11,6 +11,7 @@
 #include "vm/vm.h"
 
 struct stat_loop {
+	uint64_t start;		  /* clock_now_ns() when counting began */
 	uint64_t interval_ns;	  /* 0: none */
 	unsigned interval_count;  /* it ends after so many; 0: by itself never */
 	uint64_t duration_ns;	  /* 0: no limit */

@@ -6,6 +6,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "util/clock.h"
 #include "util/text.h"
 
 /* With --all-vms one that cannot be counted, or has ended meanwhile, does not spoil the others. */
@@ -79,6 +80,8 @@ static int run_once(struct stat_run *r, const struct stat_kind *k, struct stat_r
 	};
 	int rc = 0;
 
+	/* Not behind the command's start: on a busy host it may be over by then. */
+	l.start = clock_now_ns();
 	k->begin(r, &l);
 	if (r->o->command)
 		rc = workload_start(&r->command, r->o->command[0], err);
