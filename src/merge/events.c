@@ -207,8 +207,7 @@ static int add_ids(struct merge *m, struct merge_input *in, struct vmprof_err *e
 		c->out_id = id_of(m, event, c->source->vm, c->source->vm->pid ? c->vcpu : -1);
 		c->flat = !m->events[event].chains;
 		c->copies = m->events[event].attr.sample_stack_user;
-		c->copied = has_copies_of(&m->events[event],
-					  &perfdata_reader_evsel(in->header, c->event)->attr);
+		c->regs = m->events[event].attr.sample_regs_user;
 	}
 	return 0;
 }

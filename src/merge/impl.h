@@ -67,9 +67,9 @@ struct merge_combo {
 	struct merge_source *source;
 	int32_t vcpu;
 	uint64_t out_id;
-	bool flat;   /* no sample of the output's event has a chain */
-	bool copies; /* its samples have copies of registers and stack */
-	bool copied; /* those of the input are among them */
+	bool flat;     /* no sample of the output's event has a chain */
+	bool copies;   /* its samples have copies of registers and stack */
+	uint64_t regs; /* of these registers: a copy of others is left out */
 	struct merge_interval *yield;
 	size_t nr_yield;
 };

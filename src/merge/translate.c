@@ -135,7 +135,7 @@ static void encode_copy(const struct merge_translator *t, struct buf *out, size_
 	const struct perfdata_parts *parts = rec->parts;
 	struct perfdata_user_copy copy = {0};
 
-	if (c->copied && parts && parts->regs_user.words &&
+	if (parts && parts->regs_user.mask == c->regs && parts->regs_user.words &&
 	    (t->in->merged || !is_guest(rec->cpumode)))
 		copy = (struct perfdata_user_copy){
 			.abi = parts->regs_user.abi,
