@@ -1,7 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# The lab of KVM on arm64: its VMs run under KVM, by name, its PMU counts and samples their vCPUs, and
-# each run is the same as the one before to the last cycle.
+# The lab of KVM on arm64: its VMs run under KVM, by name, its PMU counts and samples their vCPUs, whose
+# processes are told by memory alone, and each run is the same as the one before to the last cycle.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
@@ -17,6 +17,8 @@ done
 
 kvm_run arm64-kvm basics "$tmp/out"
 kvm_basics arm64-kvm "$tmp/out"
+kvm_record arm64-kvm "$tmp/out"
+kvm_processes arm64-kvm "$tmp/out"
 count=$(sed -n 's/^stat \([0-9]*\),,cycles.*/\1/p' "$tmp/out/stdout")
 # Two VMs share a CPU of 1 GHz.
 expect "arm64-kvm: cycles of web1 in a second" "${count:-none}" \
