@@ -15,12 +15,18 @@
 #include "../arm64/pmu.h"
 #include "guest.h"
 
-/* The counter goes on from where it is: what was counted since the overflow is part of the next
- * period. Returns the events that the sample stands for. */
+/*
+ * The counter goes on from where it is: what was counted since the overflow is part of the next
+ * period. Returns the events that the sample stands for. The host may have interrupted this handler
+ * and set the counter to just before an overflow, since it found one waiting: that is the overflow
+ * at hand, and nothing was counted behind it.
+ */
 static u64 start_again(u32 counter, u64 period)
 {
 	u64 since = (u32)vmp_pmu_read(counter), more = 0;
 
+	if (since > VMPROF_LOG_PERIOD_MAX)
+		since = 0;
 	if (since >= period) {
 		more = since / period * period;
 		since -= more;
@@ -36,14 +42,15 @@ static void on_fiq(struct pt_regs *regs)
 	u64 periods[VMPROF_LOG_EVENTS_MAX];
 	u32 i;
 
+	/* The line falls with the bits: there is nothing to be said to the interrupt controller.
+	 * They go first, so that no exit finds a counter that was started again and yet waits. */
+	write_sysreg(overflows, pmovsclr_el0);
+	isb();
 	if (!overflows)
 		cpu->spurious++;
 	for (i = 0; i < vg_request.nr; i++)
 		if (overflows & BIT(i))
 			periods[i] = start_again(i, vg_request.events[i].period);
-	/* The line falls with the bits: there is nothing to be said to the interrupt controller. */
-	write_sysreg(overflows, pmovsclr_el0);
-	isb();
 	for (i = 0; i < vg_request.nr; i++)
 		if (overflows & BIT(i)) {
 			cpu->overflows++;
