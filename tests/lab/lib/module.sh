@@ -25,7 +25,7 @@ build_direct() {
 	mkdir -p "$2/regs"
 	cp "$lab"/host/regs/* "$2/regs/"
 	{
-		make -s -C "$top" modules guest-module KDIR="$headers" BUILD="$2" "${options[@]}" &&
+		VMPROF_CACHE=$cache make -s -C "$top" modules guest-module KDIR="$headers" BUILD="$2" "${options[@]}" &&
 			make -s -C "$headers" M="$2/regs" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules
 	} >"$2/log" 2>&1 || {
 		cat "$2/log" >&2
