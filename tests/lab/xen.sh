@@ -1,0 +1,89 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Xen: domains are listed and sampled from dom0, three at once, each with its own share, whatever happens to them.
+set -uo pipefail
+# shellcheck source=tests/lab/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
+# shellcheck source=tests/lab/lib/kvm.sh
+. "$lab/lib/kvm.sh"
+
+out=$tmp/out
+if ((!LONG)); then
+	skip xen "it takes minutes under translation: LONG=1"
+	exit 0
+fi
+if ! "$VMPROF" version --build-options | grep -q 'xen: \[ on'; then
+	skip xen "vmprof was built without libxen-dev"
+	exit 0
+fi
+kvm_run xen xen "$out"
+
+# ---------- what is listed ----------
+
+row() { # row NAME TYPE UUID-END
+	expect "xen: $1 is listed" "$(one_line "$out/list")" says "$out/list" \
+		"^$1 +5f0c4d0e-7a1c-4d7b-9c55-3a1f9e6b0b$3 +xen/$2 +dom[0-9]+ +1 +[0-9]+ MiB +6\.[^ ]+-amd64 +xen$"
+}
+row web1 pv 01
+row db1 pv 02
+row pvh1 pvh 03
+expect "xen: no other VM is listed" "$(one_line "$out/list")" test "$(grep -c ' xen$' "$out/list")" -eq 3
+expect "xen: details of a domain" "$(one_line "$out/details")" says "$out/details" 'hypervisor  Xen 4\.[0-9.]+, xen'
+# ---------- shares ----------
+
+# profile NAME: records of the three domains, whose names are in other ones
+profile() {
+	local vm
+	expect "xen: $1: recorded" "$(one_line "$out/$1")" says "$out/$1" '^status 0'
+	"$VMPROF" report -i "$out/$1.data" --folded >"$out/$1.folded" 2>"$out/$1.err" ||
+		not_ok "xen: $1: read" "$(one_line "$out/$1.err")"
+	for vm in web1 db1 pvh1; do
+		grep "^$vm;" "$out/$1.folded" >"$out/$1.$vm"
+	done
+}
+
+# check NAME VM COMM PREFIX SHARE LEAST CHECK...: the share, and whose the functions are
+check() {
+	local name=$1 vm=$2 comm=$3 p=$4 share=$5 least=$6 other
+	shift 6
+	"$lab/lib/truth.py" "xen: $name: $vm" "share:$comm:${p}hot_a:${p}hot_b:$share:$least" "only:$comm:${p}hot_" "$@" \
+		<"$out/$name.$vm"
+	other=$(grep -c -E ";(db_|pvh_)?spin " "$out/$name.$vm")
+	expect "xen: $name: $vm: nothing of another domain" "$(grep -v -E ";${p}spin " "$out/$name.$vm" | head -n 3)" \
+		test "$other" -gt 0 -a "$other" -eq "$(grep -c ";${p}spin " "$out/$name.$vm")"
+}
+
+chain() { # chain PREFIX
+	echo "$1first,$1second,$1third,$1hot_a|$1hot_b:$1spin:99"
+}
+
+for record in live paused; do
+	profile $record
+	check $record web1 split '' 75 200 "whole:split:$(chain '')"
+	check $record db1 split_db db_ 60 200 "whole:split_db:$(chain db_)"
+	check $record pvh1 split_pvh pvh_ 90 200 "whole:split_pvh:$(chain pvh_)"
+done
+expect "xen: paused domains go on" "$(one_line "$out/xl")" test "$(grep -c -E '^(web1|db1|pvh1) .*--p---' "$out/xl")" -eq 0
+if command -v perf >/dev/null; then
+	expect "xen: perf reads it" "$(perf report -i "$out/paused.data" --stdio 2>&1 | head -n 5 | one_line /dev/stdin)" \
+		test "$(perf script -i "$out/paused.data" -F comm 2>/dev/null | grep -c split_pvh)" -ge 200
+else
+	skip "xen: perf reads it" "no perf"
+fi
+
+# ---------- in the midst of a record ----------
+
+profile changes
+check changes web1 split '' 75 200 "whole:split:$(chain '')"
+check changes pvh1 split_pvh pvh_ 90 80 "whole:split_pvh:$(chain pvh_)"
+expect "xen: a domain that is destroyed: said" "$(one_line "$out/changes")" \
+	says "$out/changes" 'vmprof record: db1: the VM ended \(domain [0-9]+ is gone\)'
+expect "xen: a domain that is destroyed: what was sampled is there" "" says "$out/changes.db1" ';db_spin '
+expect "xen: a domain that is destroyed is gone" "$(one_line "$out/xl-later")" \
+	test "$(grep -c -E '^(web1|other) ' "$out/xl-later")" -eq 2 -a "$(grep -c . "$out/xl-later")" -eq 4
+expect "xen: a user is told that domains are root's" "$(one_line "$out/user")" \
+	test "$(grep -c "only root in dom0\|Only root in dom0" "$out/user")" -eq 2
+expect "xen: without privcmd there is a way out" "$(one_line "$out/no-device")" \
+	says "$out/no-device" 'modprobe xen-privcmd'
+expect "xen: without privcmd the list says so" "$(one_line "$out/no-device-list")" \
+	says "$out/no-device-list" 'modprobe xen-privcmd'
