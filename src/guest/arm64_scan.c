@@ -6,18 +6,14 @@
  * small, and in a process's table, and in the one of page-table isolation, there is none. Pages of
  * 4 KiB and addresses of 48 bits only: what distributions have.
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
 #include "guest/arm64.h"
+#include "guest/page_scan.h"
 #include "util/xalloc.h"
 
-#define PAGE	   4096u
 #define ENTRIES	   512u
-#define BATCH	   128	/* pages of which two entries are read in one call */
 #define TABLES_MAX 8192 /* that are read of one candidate */
-#define CPU_MAX_NS 2000000000ull
 #define TEXT_MIN   (2ull << 20)
 
 enum { FIXMAP_TO_68 = 503, FIXMAP_SINCE = 511, VMALLOC_FIRST = 256 };
@@ -36,20 +32,11 @@ struct scan {
 	struct guest_mem *mem;
 	arm64_scan_fn fn;
 	void *ctx;
-	uint64_t cpu_end;
 	int rc; /* not 0: it is over */
 	unsigned tables;
 	struct guest_paging paging;
 	uint64_t start, end; /* of the executable memory that was met last */
 };
-
-static uint64_t cpu_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static bool is_table(const struct scan *s, uint64_t desc)
 {
@@ -60,7 +47,7 @@ static bool is_table(const struct scan *s, uint64_t desc)
 
 static bool read_table(struct scan *s, uint64_t gpa, uint64_t table[ENTRIES])
 {
-	struct guest_mem_io io = {.gpa = gpa, .buf = table, .len = PAGE};
+	struct guest_mem_io io = {.gpa = gpa, .buf = table, .len = PAGE_SCAN_PAGE};
 	int rc;
 
 	if (s->tables++ >= TABLES_MAX)
@@ -126,47 +113,26 @@ static void try_root(struct scan *s, uint64_t root)
 		finish(s);
 }
 
-static void scan_range(struct scan *s, uint64_t start, uint64_t end)
+static int see_page(void *ctx, uint64_t gpa, const uint64_t *fixmap)
 {
-	static const unsigned index[2] = {FIXMAP_TO_68, FIXMAP_SINCE};
-	struct guest_mem_io io[2 * BATCH];
-	uint64_t entry[2 * BATCH];
+	struct scan *s = ctx;
 
-	for (uint64_t at = start; at < end && !s->rc;) {
-		int n = 0, rc;
-
-		for (; n < 2 * BATCH && at + PAGE <= end; at += PAGE, n += 2)
-			for (int k = 0; k < 2; k++)
-				io[n + k] = (struct guest_mem_io){
-					.gpa = at + index[k] * 8, .buf = &entry[n + k], .len = 8};
-		if (!n)
-			return;
-		rc = s->mem->ops->readv(s->mem, io, n);
-		if (rc)
-			s->rc = rc;
-		for (int i = 0; i < n && !s->rc; i += 2)
-			if ((io[i].ok && is_table(s, entry[i])) ||
-			    (io[i + 1].ok && is_table(s, entry[i + 1])))
-				try_root(s, io[i].gpa & ~(uint64_t)(PAGE - 1));
-		if (!s->rc && cpu_now() > s->cpu_end)
-			s->rc = -ETIMEDOUT;
-	}
+	if (is_table(s, fixmap[0]) || is_table(s, fixmap[1]))
+		try_root(s, gpa);
+	return s->rc;
 }
 
 int arm64_scan(struct guest_mem *mem, arm64_scan_fn fn, void *ctx)
 {
 	struct scan *s = xmalloc(sizeof(*s));
-	uint64_t at = 0, start, len;
 	int rc;
 
-	*s = (struct scan){.mem = mem, .fn = fn, .ctx = ctx, .cpu_end = cpu_now() + CPU_MAX_NS};
-	while (!s->rc && mem->ops->next_range(mem, at, &start, &len)) {
-		if (start < at || !len)
-			break;
-		at = start + len;
-		scan_range(s, (start + PAGE - 1) & ~(uint64_t)(PAGE - 1), at);
-	}
-	rc = s->rc;
+	*s = (struct scan){.mem = mem, .fn = fn, .ctx = ctx};
+	rc = page_scan(&(struct page_scan){.mem = mem,
+					   .nr_words = 2,
+					   .offset = {FIXMAP_TO_68 * 8, FIXMAP_SINCE * 8},
+					   .page = see_page,
+					   .ctx = s});
 	free(s);
 	return rc;
 }

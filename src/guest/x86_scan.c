@@ -4,18 +4,14 @@
  * top table ends with the same entry, the kernel's, so that one is found soon wherever it lies; and
  * what that entry leads to is looked at once.
  */
-#include <errno.h>
 #include <stdlib.h>
-#include <time.h>
 
+#include "guest/page_scan.h"
 #include "guest/x86.h"
 #include "util/xalloc.h"
 
-#define PAGE	   4096u
-#define BATCH	   256 /* pages whose last entry is read in one call */
-#define SEEN_MAX   256 /* different last entries that are looked at: more is no guest of Linux */
-#define CPU_MAX_NS 2000000000ull
-#define STEP	   (2ull << 20)
+#define SEEN_MAX 256 /* different last entries that are looked at: more is no guest of Linux */
+#define STEP	 (2ull << 20)
 
 /* A table's entry for a table: present, writable, no page; the rest but the address is flags that
  * Linux leaves 0 there, or the CPU sets (accessed, dirty). */
@@ -28,17 +24,8 @@ struct scan {
 	void *ctx;
 	uint64_t seen[SEEN_MAX];
 	unsigned nr_seen;
-	uint64_t cpu_end;
 	int rc; /* not 0: it is over */
 };
-
-static uint64_t cpu_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000ull + (uint64_t)ts.tv_nsec;
-}
 
 static bool is_table(const struct scan *s, uint64_t entry)
 {
@@ -60,12 +47,12 @@ static bool read_gpa(struct scan *s, uint64_t gpa, void *buf, uint32_t len)
 /* Where the image begins that a table of level 3 maps; 0: it maps none. */
 static uint64_t lowest_mapped(struct scan *s, uint64_t level3)
 {
-	uint64_t entry, pmd[PAGE / 8];
+	uint64_t entry, pmd[PAGE_SCAN_PAGE / 8];
 
 	if (!read_gpa(s, level3 + 510 * 8, &entry, 8) || !is_table(s, entry) ||
 	    !read_gpa(s, entry & X86_ADDR_MASK, pmd, sizeof(pmd)))
 		return 0;
-	for (unsigned i = 0; i < PAGE / 8; i++)
+	for (unsigned i = 0; i < PAGE_SCAN_PAGE / 8; i++)
 		if (pmd[i] & X86_PTE_PRESENT)
 			return X86_KERNEL_MAP + i * STEP;
 	return 0;
@@ -93,44 +80,26 @@ static void try_root(struct scan *s, uint64_t root, uint64_t last)
 		s->rc = s->fn(s->ctx, (struct guest_as){.root = root, .la57 = true}, text);
 }
 
-static void scan_range(struct scan *s, uint64_t start, uint64_t end)
+static int see_page(void *ctx, uint64_t gpa, const uint64_t *last)
 {
-	struct guest_mem_io io[BATCH];
-	uint64_t last[BATCH];
+	struct scan *s = ctx;
 
-	for (uint64_t at = start; at < end && !s->rc;) {
-		int n = 0, rc;
-
-		for (; n < BATCH && at + PAGE <= end; at += PAGE, n++)
-			io[n] = (struct guest_mem_io){
-				.gpa = at + PAGE - 8, .buf = &last[n], .len = 8};
-		if (!n)
-			return;
-		rc = s->mem->ops->readv(s->mem, io, n);
-		if (rc)
-			s->rc = rc;
-		for (int i = 0; i < n && !s->rc; i++)
-			if (io[i].ok && is_table(s, last[i]))
-				try_root(s, io[i].gpa + 8 - PAGE, last[i]);
-		if (!s->rc && cpu_now() > s->cpu_end)
-			s->rc = -ETIMEDOUT;
-	}
+	if (is_table(s, *last))
+		try_root(s, gpa, *last);
+	return s->rc;
 }
 
 int x86_scan(struct guest_mem *mem, x86_scan_fn fn, void *ctx)
 {
 	struct scan *s = xmalloc(sizeof(*s));
-	uint64_t at = 0, start, len;
 	int rc;
 
-	*s = (struct scan){.mem = mem, .fn = fn, .ctx = ctx, .cpu_end = cpu_now() + CPU_MAX_NS};
-	while (!s->rc && mem->ops->next_range(mem, at, &start, &len)) {
-		if (start < at || !len)
-			break;
-		at = start + len;
-		scan_range(s, (start + PAGE - 1) & ~(uint64_t)(PAGE - 1), at);
-	}
-	rc = s->rc;
+	*s = (struct scan){.mem = mem, .fn = fn, .ctx = ctx};
+	rc = page_scan(&(struct page_scan){.mem = mem,
+					   .nr_words = 1,
+					   .offset = {PAGE_SCAN_PAGE - 8},
+					   .page = see_page,
+					   .ctx = s});
 	free(s);
 	return rc;
 }
