@@ -47,14 +47,14 @@ setup_file() {
 		static volatile int handled;
 		#define FUNCTION __attribute__((noinline, noclone))
 		FUNCTION void spin(int n) { while (n--) sum += (unsigned long)n; __asm__(""); }
-		static void handler(int sig) { spin(200000); handled++; }
+		static void handler(int sig) { spin(1000000); handled++; }
 		FUNCTION void interrupted(void) { while (handled < 100) sum++; __asm__(""); }
 		FUNCTION void *thread(void *arg) { spin(200000000); __asm__(""); return arg; }
 		FUNCTION void jitted(void) { spin(100000000); __asm__(""); }
 		FUNCTION void clocks(void)
 		{
 			struct timespec t;
-			for (int i = 0; i < 2000000; i++)
+			for (int i = 0; i < 4000000; i++)
 				clock_gettime(CLOCK_MONOTONIC, &t);
 			__asm__("");
 		}
@@ -62,7 +62,7 @@ setup_file() {
 		{
 			/* push %rbp; mov %rsp, %rbp; call *%rdi; pop %rbp; ret */
 			static const unsigned char code[] = {0x55, 0x48, 0x89, 0xe5, 0xff, 0xd7, 0x5d, 0xc3};
-			struct itimerval every = {{0, 2000}, {0, 2000}}, never = {{0, 0}, {0, 0}};
+			struct itimerval every = {{0, 5000}, {0, 5000}}, never = {{0, 0}, {0, 0}};
 			void *jit = mmap(NULL, 4096, PROT_READ | PROT_WRITE | PROT_EXEC,
 					 MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 			pthread_t t;
