@@ -37,6 +37,7 @@ uint64_t cputicks_wait(const struct cputicks *t, uint64_t cpu_time, unsigned idl
 	uint64_t least = t->period / 4;
 
 	wait = wait > least ? wait : least;
+	wait = wait ? wait : 1; /* of a period of a few ns: it is doubled below */
 	while (idle-- && wait < IDLE_MAX_NS)
 		wait *= 2;
 	return wait + t->period / 2 * (random % 1024) / 1024;

@@ -182,6 +182,9 @@ static void test_waits(void)
 	CHECK_EQ(cputicks_wait(&t, 7 * MS, 0, 0), 2 * MS); /* not at once again */
 	CHECK_EQ(cputicks_wait(&t, 20 * MS, 0, 0), 2 * MS);
 	CHECK_EQ(cputicks_wait(&t, 0, 0, 512), 10 * MS);
+	cputicks_start(&t, 1, 0);
+	CHECK_EQ(cputicks_wait(&t, 7, 0, 0), 1);
+	CHECK(cputicks_wait(&t, 7, UINT32_MAX, 0) >= 5 * MS); /* and not for ever */
 	cputicks_start(&t, MS / 10, 0);
 	CHECK_EQ(cputicks_wait(&t, 0, 1, 0), MS / 5);
 	CHECK(cputicks_wait(&t, 0, UINT32_MAX, 0) < 11 * MS);
