@@ -129,10 +129,12 @@ static int set_time_quantum(void *args, const char *arg, struct vmprof_err *err)
 	} units[] = {{"", 1}, {"ns", 1}, {"us", 1000}, {"ms", 1000000}, {"s", 1000000000}};
 	struct args *a = args;
 	char *end, text[64];
-	uint64_t n = strtoull(arg, &end, 10);
+	uint64_t n;
 
+	errno = 0;
+	n = strtoull(arg, &end, 10);
 	for (size_t i = 0; i < sizeof(units) / sizeof(*units) && *arg >= '0' && *arg <= '9'; i++)
-		if (!strcmp(end, units[i].name) &&
+		if (!errno && !strcmp(end, units[i].name) &&
 		    !__builtin_mul_overflow(n, units[i].ns, &a->time_quantum) && a->time_quantum)
 			return 0;
 	return err_set(err, EINVAL, "--time-quantum '%s' is not a time as 100ms, 20us or 1s",

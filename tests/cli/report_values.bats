@@ -47,7 +47,7 @@ same_as_perf() { # same_as_perf LEAST-ROWS OPTIONS...
 	[[ $output == *"# Sort order   : local_weight,mem,symbol,"* && $output == *"Memory access"* ]]
 	run -2 --separate-stderr "$VMPROF" report -i "$dir/made" --no-branch-stack --sort comm,tlb
 	[[ $stderr == *"'tlb' is of accesses to memory: it needs --mem-mode"* ]]
-	for quantum in '' 0 -1 1h 1.5s 99999999999999999999s; do
+	for quantum in '' 0 -1 1h 1.5s 99999999999999999999s 99999999999999999999; do
 		run ! --separate-stderr "$VMPROF" report -i "$dir/made" --sort time --time-quantum "$quantum"
 		[[ $stderr == *"is not a time as 100ms"* ]]
 	done
