@@ -4,6 +4,7 @@
  * one buffer, so that they are in the order in which they were.
  */
 #include <errno.h>
+#include <stddef.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
@@ -112,7 +113,7 @@ static bool reason_of(const struct exits_format *f, const void *raw, size_t size
 static void take_record(struct exits *x, struct exits_vm *vm, struct exits_vcpu *v,
 			const struct exit_record *r)
 {
-	size_t size = r->header.size - sizeof(*r);
+	size_t size = r->header.size - offsetof(struct exit_record, raw);
 	enum exit_kind kind;
 	uint32_t reason;
 	uint64_t type;
@@ -153,7 +154,7 @@ static void drain(void *ctx)
 
 			while ((h = perf_ring_next(&v->ring))) {
 				if (h->type == PERF_RECORD_SAMPLE &&
-				    h->size >= sizeof(struct exit_record))
+				    h->size >= offsetof(struct exit_record, raw))
 					take_record(x, &x->vms[i], v,
 						    (const struct exit_record *)h);
 				else if (h->type == PERF_RECORD_LOST &&
@@ -256,6 +257,21 @@ static int start_tracing(struct stat_run *r, struct vmprof_err *err)
 	return read_formats(&x->format, err);
 }
 
+static void close_exits(struct stat_run *r)
+{
+	struct exits *x = r->what;
+
+	if (!x)
+		return;
+	for (unsigned i = 0; i < x->n; i++)
+		close_vm(&x->vms[i]);
+	if (x->epoll >= 0)
+		close(x->epoll);
+	free(x->vms);
+	free(x);
+	r->what = NULL;
+}
+
 static int open_exits(struct stat_run *r, const struct vm *vm, const struct event_list *events,
 		      struct vmprof_err *err)
 {
@@ -270,8 +286,10 @@ static int open_exits(struct stat_run *r, const struct vm *vm, const struct even
 			       vm_accel_name(vm->accel));
 	if (!r->what) {
 		rc = start_tracing(r, err);
-		if (rc)
+		if (rc) {
+			close_exits(r); /* or the next VM would take it for begun */
 			return rc;
+		}
 	}
 	x = r->what;
 	e = &x->vms[x->n];
@@ -282,20 +300,6 @@ static int open_exits(struct stat_run *r, const struct vm *vm, const struct even
 	else
 		x->n++;
 	return rc;
-}
-
-static void close_exits(struct stat_run *r)
-{
-	struct exits *x = r->what;
-
-	if (!x)
-		return;
-	for (unsigned i = 0; i < x->n; i++)
-		close_vm(&x->vms[i]);
-	if (x->epoll >= 0)
-		close(x->epoll);
-	free(x->vms);
-	free(x);
 }
 
 /* ---------- a run ---------- */
