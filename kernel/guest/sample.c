@@ -41,13 +41,23 @@ static u64 frame_pointer_of(const struct pt_regs *regs)
 #endif
 }
 
-/* The code of 32-bit programs is left alone. A return address may be signed, above the address. */
+/* The code of 32-bit programs is left alone. */
 static bool is_64bit(const struct pt_regs *regs)
 {
 #ifdef CONFIG_ARM64
 	return !compat_user_mode(regs);
 #else
 	return regs->cs == __USER_CS;
+#endif
+}
+
+/* On arm64 a return address may be signed, above the address. */
+static u64 code_address(u64 address)
+{
+#ifdef CONFIG_ARM64
+	return address & (TASK_SIZE_64 - 1);
+#else
+	return address;
 #endif
 }
 
@@ -63,7 +73,7 @@ static u32 user_chain(const struct pt_regs *regs, u64 *chain, u32 room)
 		if (copy_from_user_nofault(&frame, (const void __user *)fp, sizeof(frame)) ||
 		    !frame.address)
 			break;
-		chain[nr] = frame.address & (TASK_SIZE_MAX - 1);
+		chain[nr] = code_address(frame.address);
 		if (frame.caller <= fp) {
 			nr++;
 			break;
@@ -72,10 +82,6 @@ static u32 user_chain(const struct pt_regs *regs, u64 *chain, u32 room)
 	}
 	return nr;
 }
-
-#ifndef TASK_SIZE_MAX
-#error "a user's address has an end"
-#endif
 
 /* The kernel's own unwinder starts here, in the handler: what it finds behind the interrupted
  * address are the callers. */
