@@ -29,6 +29,7 @@ static const char *const kind_names[NR_KINDS] = {
 enum {
 	MAX_PLACES = 16,       /* where one file is looked for */
 	MAX_ENTRIES = 1 << 20, /* of one list of addresses */
+	MAX_PROBES = 1 << 12,  /* of a package's table, which is a third empty */
 	LIST_HEADER = 12,
 };
 #define MAX_BYTES (8ull << 30) /* of all units together */
@@ -235,7 +236,8 @@ static bool find_in_package(const struct file *p, uint64_t id, Elf_Data *out)
 		return false;
 	step = ((id >> 32) & (slots - 1)) | 1;
 	at = id & (slots - 1);
-	for (uint32_t i = 0; i < slots && !row; i++, at = (at + step) & (slots - 1)) {
+	for (uint32_t i = 0; i < slots && i < MAX_PROBES && !row;
+	     i++, at = (at + step) & (slots - 1)) {
 		struct dwarf_cursor key = cursor_at(index, 16 + 8 * at);
 		struct dwarf_cursor number = cursor_at(index, 16 + 8ull * slots + 4 * at);
 		uint64_t found = dwarf_uint(&key, 8), n = dwarf_uint(&number, 4);
@@ -542,6 +544,10 @@ void dwarf_split_ranges(struct dwarf_info *d, struct dwarf_unit *u, struct dwarf
 	}
 	c = list_of(s, &attr);
 	for (unsigned i = 0; i < MAX_ENTRIES && d->ranges_left && !c.bad; i++) {
+		/* not all are addresses: what only moves the base is read, too */
+		if (!d->entries_left)
+			break;
+		d->entries_left--;
 		if (!(s->version < 5 ? next_pair : next_entry)(s, &c, &base, &start, &end))
 			break;
 		dwarf_range_add(d, to, start, end, id);
