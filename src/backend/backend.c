@@ -4,7 +4,7 @@
 #include <string.h>
 
 const struct vmprof_backend *const vmprof_backends[] = {
-	&backend_tcg, &backend_kmod, &backend_perf, &backend_xen, NULL,
+	&backend_tcg, &backend_kmod, &backend_perf, &backend_xen, &backend_qmp, NULL,
 };
 
 const struct vmprof_backend *backend_by_name(const char *name)

@@ -46,6 +46,7 @@ struct backend_stats {
 	uint64_t unreadable; /* state that was read but cannot be: counted in lost */
 	uint64_t throttled;  /* times that the kernel held an event back, as it came too often */
 	const char *note;    /* sentence on what makes samples less exact; NULL nothing */
+	const char *limit;   /* sentence on what there are fewer samples for; NULL nothing */
 };
 
 /* One event of one vCPU, or summed over all of them; all 0 where it is not known. */
@@ -58,6 +59,7 @@ struct backend_event_stats {
 struct vmprof_backend {
 	const char *name;
 	const char *summary; /* one line for list -v and the man page */
+	bool clocks_only;    /* it has no event that a better one refuses: no way out then */
 
 	/* Fills @caps; never fails, quick (well under a second), leaves nothing behind. */
 	void (*probe)(const struct vm *vm, struct backend_caps *caps);
@@ -115,6 +117,7 @@ struct backend_session {
 /* All backends of this build, best first, NULL-terminated. */
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
-extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen;
+extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen,
+	backend_qmp;
 
 #endif

@@ -154,6 +154,8 @@ int tcg_watch(const struct vm *vm, const struct tcg_code *code, unsigned ms,
 
 /* ---------- tcg_probe.c ---------- */
 
+/* Does its QEMU keep the guest's instruction pointer? 0, or -errno with a sentence. */
+int tcg_check_version(const struct vm *vm, struct vmprof_err *err);
 void tcg_probe(const struct vm *vm, struct backend_caps *caps);
 int tcg_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err);
 

@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "backend/clockevent.h"
 #include "backend/tcg.h"
 #include "util/text.h"
 
@@ -12,7 +13,7 @@ static const char *const event_names[] = {"cpu-clock", "task-clock", NULL};
  * Before 7.2 generated code stored the guest's instruction pointer only where it left the chain of
  * translated blocks: a loop showed the address at which it was entered.
  */
-static int check_version(const struct vm *vm, struct vmprof_err *err)
+int tcg_check_version(const struct vm *vm, struct vmprof_err *err)
 {
 	char version[VM_VERSION_SIZE], name[96];
 	unsigned major, minor;
@@ -60,21 +61,7 @@ static int check_perf(const struct vm *vm, struct vmprof_err *err)
 
 int tcg_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
 {
-	char name[128];
-
-	escape_str(name, sizeof(name), e->name);
-	if (!event_is_clock(e))
-		return err_set(
-			err, EOPNOTSUPP,
-			"event '%s' cannot be sampled by the tcg backend for this VM; it has "
-			"cpu-clock and task-clock",
-			name);
-	if (!e->guest || e->host)
-		return err_set(err, EINVAL,
-			       "event '%s': the tcg backend samples what the guest does (:G), and "
-			       "not the host",
-			       name);
-	return 0;
+	return clockevent_try("tcg", e, err);
 }
 
 void tcg_probe(const struct vm *vm, struct backend_caps *caps)
@@ -97,7 +84,7 @@ void tcg_probe(const struct vm *vm, struct backend_caps *caps)
 		err_set(&err, ENOTSUP,
 			"%s is a %s guest: the tcg backend knows x86_64 and aarch64 guests only",
 			name, escape_str(arch, sizeof(arch), vm->arch));
-	else if (!check_version(vm, &err) && !check_memory(vm, &err))
+	else if (!tcg_check_version(vm, &err) && !check_memory(vm, &err))
 		check_perf(vm, &err);
 	caps->usable = !err.code;
 	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);

@@ -8,6 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "backend/clockevent.h"
 #include "backend/xen_session.h"
 #include "util/text.h"
 #include "util/xalloc.h"
@@ -16,20 +17,7 @@ static const char *const event_names[] = {"cpu-clock", "task-clock", NULL};
 
 static int xen_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
 {
-	char name[128];
-
-	escape_str(name, sizeof(name), e->name);
-	if (!event_is_clock(e))
-		return err_set(err, EOPNOTSUPP,
-			       "event '%s' cannot be sampled by the xen backend; it has cpu-clock "
-			       "and task-clock",
-			       name);
-	if (!e->guest || e->host)
-		return err_set(err, EINVAL,
-			       "event '%s': the xen backend samples what the domain does (:G), and "
-			       "not the host",
-			       name);
-	return 0;
+	return clockevent_try("xen", e, err);
 }
 
 static int not_a_domain(const struct vm *vm, struct vmprof_err *err)

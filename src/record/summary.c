@@ -173,6 +173,8 @@ static void say_losses(const struct record_options *opts, const struct target *t
 	say_events(opts, t);
 	if (st.backend.note && (opts->chains || !t->caps.registers))
 		record_say(opts, "vmprof record: %s: %s\n", t->name, st.backend.note);
+	if (st.backend.limit)
+		record_say(opts, "vmprof record: %s: %s\n", t->name, st.backend.limit);
 	if (*st.symbols.last_error)
 		record_say(opts, "vmprof record: %s: symbols were not all saved: %s\n", t->name,
 			   st.symbols.last_error);

@@ -87,6 +87,7 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 			  const struct vmprof_backend *before, struct vmprof_err *err)
 {
 	const char *asked = opts->backend;
+	bool for_events = before != NULL;
 	char why[sizeof(err->msg)] = "";
 
 	if (asked && !backend_by_name(asked))
@@ -98,7 +99,7 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 			before = before == *b ? NULL : before;
 			continue;
 		}
-		if (asked && strcmp((*b)->name, asked) != 0)
+		if ((asked && strcmp((*b)->name, asked) != 0) || (for_events && (*b)->clocks_only))
 			continue;
 		(*b)->probe(t->vm, &t->caps);
 		if (t->caps.usable) {

@@ -41,6 +41,14 @@ else
 	skip "perf reads it" "no perf"
 fi
 
+# QEMU's monitor tells registers of the same VM, some hundred times a second.
+record_options=(--backend qmp)
+truth "by QEMU's monitor" 200 8 \
+	share:split:hot_a:hot_b:75:150 share:split_x:x_hot_a:x_hot_b:75:150 \
+	"whole:split:$chain:spin:70" "whole:split_x:$x_chain:x_spin:70" \
+	only:split:hot_ only:split_x:x_
+record_options=()
+
 # The host's CPUs are taken: a clock that ran on while the vCPU does not would repeat one state.
 for ((i = 0; i < 2 * $(nproc); i++)); do
 	(while :; do :; done) &

@@ -79,13 +79,15 @@ folded() {
 	"$VMPROF" report -i "$1" --folded </dev/null || die "report of $1 failed"
 }
 
+record_options=() # more of them for truth()
+
 # truth NAME HZ SECONDS CHECK...: records $t and holds it against truth.py's checks; for longer if they
 # want more samples. One in a hundred right splits lies outside the 99 % bound: another record decides.
 truth() {
 	local name=$1 hz=$2 seconds=$3 try
 	shift 3
 	for try in 1 2 3; do
-		take "$tmp/data" -v -F "$hz" --vm "$t" --duration "$seconds"
+		take "$tmp/data" -v -F "$hz" --vm "$t" --duration "$seconds" ${record_options[@]+"${record_options[@]}"}
 		folded "$tmp/data" | "$lab/lib/truth.py" "$name" "$@" >"$tmp/result"
 		if ((try == 3)) || ! says "$tmp/result" '^not ok .*, (split|share):'; then
 			break
