@@ -72,6 +72,7 @@ struct vp_direct {
 	u64 types[EVENT_MAX], values[EVENT_MAX];
 	bool wanted; /* it is to have the counters */
 	bool unsafe; /* it may be in its handler */
+	bool gone;   /* whatever it is in: it is not lent anything any more */
 	u32 why;     /* enum why: it is not to have them any more */
 	struct vp_pmu pmu;
 	u64 entry_pc;
@@ -248,7 +249,7 @@ static void acquire(struct kvm_vcpu *guest)
 	struct lent *l = this_cpu_ptr(&lent);
 	bool wanted;
 
-	if (!direct)
+	if (!direct || READ_ONCE(direct->gone))
 		return;
 	wanted = READ_ONCE(direct->wanted) && fit(direct, guest);
 	if (!wanted && !direct->unsafe)
@@ -389,7 +390,7 @@ static bool all_safe(const struct vp_vm *vm)
 
 void vp_direct_detach(struct vp_vm *vm)
 {
-	u32 waited;
+	u32 waited, i;
 
 	if (list_empty(&vm->direct))
 		return;
@@ -402,6 +403,12 @@ void vp_direct_detach(struct vp_vm *vm)
 		pr_warn("vmprof: the VM of process %d stands still within its handler, and may "
 			"fail when it goes on\n",
 			pid_nr(vm->vmm));
+	/* A guest may say for ever that it is in its handler. It must not be lent a CPU when the
+	 * hooks that give it back, or its row, have gone. */
+	for (i = 0; i < vm->nr_vcpus; i++)
+		if (vm->vcpus[i].direct)
+			WRITE_ONCE(vm->vcpus[i].direct->gone, true);
+	leave_guests();
 	mutex_lock(&lock);
 	list_del_init(&vm->direct);
 	if (list_empty(&vms)) {
