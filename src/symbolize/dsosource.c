@@ -4,7 +4,6 @@
  * addresses, and what was found for each address.
  */
 #include <errno.h>
-#include <fcntl.h>
 #include <libgen.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +11,7 @@
 
 #include "symbolize/dwarfinfo.h"
 #include "symbolize/session.h"
+#include "util/openfile.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -80,7 +80,7 @@ static int open_beside(const struct dso_source *src, const char *name, const cha
 	int len = (int)(base_of(src->path) - src->path), fd;
 	char *path = xasprintf("%.*s%s%s", len, src->path, name, suffix);
 
-	fd = open(path, O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
+	fd = open_plain_file(path);
 	free(path);
 	return fd < 0 ? -ENOENT : fd;
 }
