@@ -93,7 +93,8 @@ record() { # record NAME PROGRAM ARGUMENT...
 	local name=$1
 	shift
 	# no buildid cache of the user's is touched, and none helps
-	perf record -q -N --call-graph "dwarf,${SIZE:-8192}" -e cpu-clock -F 1000 -o "$DATA/$name.data" -- "$@" \
+	# and the buffer has room for the time that perf may have to wait for a CPU
+	perf record -q -N -m 4096 --call-graph "dwarf,${SIZE:-8192}" -e cpu-clock -F 1000 -o "$DATA/$name.data" -- "$@" \
 		>/dev/null 2>&1
 }
 
