@@ -37,8 +37,9 @@ cross_make() { # cross_make NAME TARGET...
 
 cross_make "vmprof for arm64 is built" all
 "${emulated[@]}" "$arm64/vmprof" version --build-options >"$tmp/options" 2>&1
-expect "with every library that this machine's has" "$(one_line "$tmp/options")" \
-	diff -q "$tmp/options" <("$VMPROF" version --build-options)
+# scripts/cross-sysroot leaves Xen's out: its backend knows x86 only.
+expect "with every library that this machine's has, but Xen's" "$(one_line "$tmp/options")" \
+	diff <(grep -v ' xen: ' "$tmp/options") <("$VMPROF" version --build-options | grep -v ' xen: ')
 cross_make "unit programs for arm64 are built" "${tests[@]/#/$arm64/tests/unit/}"
 for name in "${tests[@]}"; do
 	status=0
