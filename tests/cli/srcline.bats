@@ -132,7 +132,7 @@ frames() { # of the program, with the lines behind them
 # the symbol before them, _init; and without those of what has no name, or was there before main().
 named() {
 	sed -e '/^#/d' -e '/^$/d' -e 's/ *$//' |
-		awk '/^ *[0-9.]+%/ { drop = /@plt|_init|0x[0-9a-f]+$|\[[0-9a-f]+\]$|\?\?:0$|crtstuff/ } !drop'
+		awk '/^ *[0-9.]+%/ { drop = /@plt|_init|0x[0-9a-f]+$|\[[0-9a-f]+\]$|\?\?:0$|crtstuff|%$/ } !drop'
 }
 
 rows() { # rows FILE OPTION...: of perf and of ours
@@ -302,15 +302,15 @@ looked_up() { # looked_up PROGRAM: functions and lines of all of its code
 		done
 	done
 	# beside the program, wherever it was compiled
-	mkdir moved && mv split shapes.dwo third.dwo moved
+	mkdir beside && mv split shapes.dwo third.dwo beside
 	rm -f split.dwp
 	mkdir -p elsewhere && cd elsewhere
-	looked_up ../moved/split >../got
+	looked_up ../beside/split >../got
 	cd ..
 	cmp wanted got
 	# those of another build do not count
-	cp moved/third.dwo moved/shapes.dwo
-	looked_up moved/split >got
+	cp beside/third.dwo beside/shapes.dwo
+	looked_up beside/split >got
 	[ "$(grep -c '^_Z\|^main' got)" -gt 100 ]
 	! cmp wanted got || false
 }
