@@ -85,3 +85,30 @@ lab_test() {
 	grep -qE '^lab/dies +1 passed, 1 failed, 0 skipped: exit status 3: failed twice' <<<"$output"
 	grep -qE '^lab/silent +0 passed, 1 failed, 0 skipped: it tested nothing: failed twice' <<<"$output"
 }
+
+@test "tests/run: steady labs run beside the others, and are counted with them" {
+	lab_test other 0
+	lab_test steady 1
+	sed -i '2i # Steady: it waits for the other one.\nuntil [ -s '"$dir"'/other.runs ]; do sleep 0.1; done' "$dir/tests/lab/steady.sh"
+	lab_test waits 0
+	sed -i '2i until [ -s '"$dir"'/steady.runs ]; do sleep 0.1; done' "$dir/tests/lab/waits.sh"
+	run_there lab
+	[ "$status" -eq 0 ]
+	[ "${lines[-1]}" = "6 passed, 0 failed, 0 skipped" ]
+	[ "${lines[-2]}" = "programs that passed only when run again: 1" ]
+	[ "$(grep -c 'passed,' <<<"$output")" -eq 4 ]
+	grep -qE '^lab/steady +2 passed, 0 failed, 0 skipped: failed at first, passed when run again' <<<"$output"
+}
+
+@test "tests/run: a steady lab that fails, and one alone" {
+	lab_test steady 2
+	sed -i '2i # Steady' "$dir/tests/lab/steady.sh"
+	lab_test other 0
+	run_there lab
+	[ "$status" -eq 1 ]
+	[ "${lines[-1]}" = "3 passed, 1 failed, 0 skipped" ]
+	rm "$dir/tests/lab/other.sh"
+	run_there lab
+	[ "$status" -eq 0 ]
+	[ "${lines[-1]}" = "2 passed, 0 failed, 0 skipped" ]
+}

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # The lab of KVM on arm64: its VMs run under KVM, by name, its PMU counts and samples their vCPUs, whose
 # processes are told by memory alone, and each run is the same as the one before to the last cycle.
+# Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"

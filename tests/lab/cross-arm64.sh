@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof built for arm64 on this machine, with every library, and its unit tests under QEMU's user-mode
 # emulation: those that do not look into this machine.
+# Steady: builds, and unit tests under translation, in the folder that the other labs of arm64 use.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"

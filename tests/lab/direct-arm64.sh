@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Direct delivery on a KVM host of arm64: the counters' interrupts go to the VM's own handler. The clock counts
 # instructions, so that each run is the same.
+# Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"

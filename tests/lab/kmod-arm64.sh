@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof record by vmprof.ko on a KVM host of arm64, whose PMU counts exactly: counts and samples, each VM's own
 # events, more events than counters within one VM and over three on one CPU.
+# Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof.ko on a KVM host of arm64, whose PMU counts exactly.
+# Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"

@@ -1,6 +1,7 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof stat on a KVM host of arm64 whose PMU counts exactly: by perf events and by the module.
+# Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
