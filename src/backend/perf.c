@@ -128,8 +128,7 @@ static int perf_open_vm(struct backend_session **out, const struct vm *vm,
 	return 0;
 }
 
-/* Pages, as a power of two, for the samples of all events of a thread. */
-static unsigned ring_order(const struct perf_session *s)
+unsigned perf_ring_order(const struct perf_session *s)
 {
 	uint64_t rate = 0, bytes, page = (uint64_t)sysconf(_SC_PAGESIZE);
 	unsigned order = 2;
@@ -157,7 +156,7 @@ static int open_ring(struct perf_session *s, struct perf_source *src, struct vmp
 		if (o->vcpu == src->vcpu && o->ring.base &&
 		    !ioctl(src->ring.fd, PERF_EVENT_IOC_SET_OUTPUT, o->ring.fd))
 			return 0;
-	for (unsigned order = ring_order(s);; order--) {
+	for (unsigned order = perf_ring_order(s);; order--) {
 		r = perf_ring_map(&src->ring, order, err);
 		if (r != -EPERM || !order)
 			return r;

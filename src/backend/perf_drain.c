@@ -10,8 +10,6 @@
 #include "util/clock.h"
 #include "util/xalloc.h"
 
-#define WAITING_MAX 65536 /* what is more stays in the rings */
-
 /* PERF_RECORD_SAMPLE with the sample_type of perf_attr(). */
 struct sample_record {
 	struct perf_event_header header;
@@ -80,11 +78,15 @@ static void take_record(struct perf_session *s, const struct sample_record *r)
 	};
 }
 
+/*
+ * What is in it now and not all that comes meanwhile: so a drain has an end, and is bounded by the
+ * size of the rings, and no ring waits for another one's flood.
+ */
 static void drain_ring(struct perf_session *s, struct perf_ring *ring)
 {
 	const struct perf_event_header *h;
 
-	while (s->nr_waiting < WAITING_MAX && (h = perf_ring_next(ring))) {
+	for (size_t n = 0; n < ring->data_size && (h = perf_ring_next(ring)); n += h->size) {
 		if (h->type == PERF_RECORD_SAMPLE && h->size >= sizeof(struct sample_record))
 			take_record(s, (const struct sample_record *)h);
 		else if (h->type == PERF_RECORD_LOST && h->size >= sizeof(struct lost_record))
@@ -118,8 +120,7 @@ void perf_drain(struct perf_session *s)
 	if (s->nr_waiting)
 		qsort(s->waiting, s->nr_waiting, sizeof(*s->waiting), by_time);
 	/* What came while we looked may have an older one in a ring that was looked at before. */
-	for (s->nr_ready = s->nr_waiting; s->nr_ready && s->nr_waiting < WAITING_MAX &&
-					  s->waiting[s->nr_ready - 1].time > start;)
+	for (s->nr_ready = s->nr_waiting; s->nr_ready && s->waiting[s->nr_ready - 1].time > start;)
 		s->nr_ready--;
 	s->drained = start;
 	if (s->nr_waiting)

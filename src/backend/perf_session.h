@@ -50,6 +50,10 @@ struct perf_session {
 	char note[256]; /* of the stats */
 };
 
+/* Pages of a ring, as a power of two, for the samples of all events of a thread in half a second.
+ */
+unsigned perf_ring_order(const struct perf_session *s);
+
 /* ---------- perf_attr.c ---------- */
 
 /* @e as the kernel wants it; what a clock excludes is left to the reader, see there. */
