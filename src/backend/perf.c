@@ -80,12 +80,13 @@ static void perf_close(struct backend_session *base)
 	free(s);
 }
 
+/* Whether anything is sampled, or could be: without events a look into the guest is all. */
 static bool samples(const struct perf_session *s)
 {
 	for (unsigned i = 0; i < s->nr_events; i++)
 		if (s->events[i].rate)
 			return true;
-	return false;
+	return !s->nr_events;
 }
 
 /* Not having the memory costs names of processes, not samples. */

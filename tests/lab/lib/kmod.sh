@@ -16,6 +16,8 @@ kmod_run() {
 		says "$out" '^list: .*kmod: .*cpu-clock.*processes and call chains'
 	expect "$name: list says that it is not loaded" "$(grep '^unloaded.*kmod' "$out")" \
 		says "$out" '^unloaded: .*kmod: cannot: vmprof.ko is not loaded'
+	expect "$name: list looks into the guest without it, too" "$(grep '^unloaded.*guest' "$out")" \
+		says "$out" '^unloaded: +guest +Linux 6'
 	expect "$name: no other backend than asked for" "$(grep '^asked' "$out")" \
 		says "$out" '^asked: vmprof record: .*vmprof.ko is not loaded'
 	expect "$name: the kernel has nothing to complain of" \
