@@ -16,6 +16,7 @@
 #include "backend/clockevent.h"
 #include "backend/cputicks.h"
 #include "backend/qmp_client.h"
+#include "backend/qmp_libvirt.h"
 #include "backend/qmp_regs.h"
 #include "backend/ram.h"
 #include "backend/tcg.h"
@@ -25,6 +26,8 @@
 #include "util/xalloc.h"
 
 #define CONNECT_MS 500
+#define LIBVIRT_MS 5000
+#define PROBE_MS   1000
 #define REQUEST_MS 1000
 #define SILENCE_NS 60000000000ull /* without an answer: it will give none any more */
 #define CHECK_NS   100000000ull	  /* between looks at whether the VM is there */
@@ -39,9 +42,10 @@
  */
 #define WOKEN_NS 500000u
 
+#define COMMAND	 "info registers -a"
 #define REQUEST                                                                                    \
 	"{\"execute\":\"human-monitor-command\",\"arguments\":{\"command-line\":"                  \
-	"\"info registers -a\"}}\n"
+	"\"" COMMAND "\"}}\n"
 
 struct qmp_vcpu {
 	struct threadtime time;
@@ -58,6 +62,7 @@ struct qmp_session {
 	struct backend_session base;
 	const struct vm *vm;
 	struct qmp_client client;
+	struct qmp_libvirt *libvirt; /* asked instead; NULL: it is not */
 	struct backend_ram ram;
 	unsigned nr_events;
 	uint64_t *period; /* of each event, ns */
@@ -106,7 +111,7 @@ static int check_vm(const struct vm *vm, struct vmprof_err *err)
 		return err_set(err, ENOTSUP,
 			       "%s is a %s guest: the qmp backend knows x86_64 guests only", name,
 			       escape_str(arch, sizeof(arch), vm->arch));
-	if (!vm->qmp_path)
+	if (!vm->qmp_path && !vm->libvirt)
 		return err_set(err, ENOENT,
 			       "%s has no QMP socket: -qmp unix:PATH,server=on,wait=off gives QEMU "
 			       "one",
@@ -130,20 +135,50 @@ static size_t max_reply(const struct vm *vm)
 	return REPLY_HEAD + (size_t)vm->nr_vcpus * REPLY_VCPU;
 }
 
+/* To the VM's own socket, or to libvirt if that is the one who has it. */
+static int connect_monitor(struct qmp_client *c, struct qmp_libvirt **l, const struct vm *vm,
+			   int libvirt_ms, struct vmprof_err *err)
+{
+	const struct libvirt_calls *calls;
+	int r = -EBUSY;
+
+	*l = NULL;
+	c->fd = -1;
+	if (vm->qmp_path)
+		r = qmp_connect(c, vm, max_reply(vm), CONNECT_MS, err);
+	if (r != -EBUSY || !vm->libvirt)
+		return r;
+	calls = libvirt_load(err);
+	r = calls ? qmp_libvirt_open(l, calls, vm, libvirt_ms, err) : -err->code;
+	return r ? err_prefix(err, "libvirt has the VM's QMP socket") : 0;
+}
+
+static void close_monitor(struct qmp_client *c, struct qmp_libvirt *l)
+{
+	if (l)
+		qmp_libvirt_close(l);
+	else
+		qmp_close(c);
+}
+
 static void qmp_probe(const struct vm *vm, struct backend_caps *caps)
 {
 	struct vmprof_err err = {0};
-	struct qmp_client c;
+	struct qmp_client c = {0};
+	struct qmp_libvirt *l;
+	int r;
 
 	*caps = (struct backend_caps){.events = event_names,
 				      .registers = true,
 				      .peek = true,
 				      .memory = vm->ram_spec != NULL,
 				      .exact_ip = vm->accel == VM_ACCEL_KVM};
-	if (!check_vm(vm, &err) && !qmp_connect(&c, vm, max_reply(vm), CONNECT_MS, &err))
-		qmp_close(&c);
-	caps->usable = !err.code;
-	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);
+	r = check_vm(vm, &err);
+	r = r ? r : connect_monitor(&c, &l, vm, PROBE_MS, &err);
+	if (!r)
+		close_monitor(&c, l);
+	caps->usable = !r;
+	snprintf(caps->why_not, sizeof(caps->why_not), "%s", r ? err.msg : "");
 }
 
 static int qmp_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
@@ -163,7 +198,7 @@ static void qmp_close_session(struct backend_session *base)
 		threadtime_close(&s->vcpu[i].time);
 		free(s->vcpu[i].ticks);
 	}
-	qmp_close(&s->client);
+	close_monitor(&s->client, s->libvirt);
 	backend_ram_close(&s->ram);
 	free(s->vcpu);
 	free(s->regs);
@@ -211,6 +246,17 @@ static void note_memory(struct qmp_session *s, const struct backend_config *cfg)
 	s->stats.note = s->note[0] ? s->note : NULL;
 }
 
+/* An administrator will find it in libvirt's log. */
+static void note_libvirt(struct qmp_session *s)
+{
+	size_t len = strlen(s->note);
+
+	snprintf(s->note + len, sizeof(s->note) - len,
+		 "%slibvirt is asked, which marks the VM as tainted (custom-monitor)",
+		 len ? "; " : "");
+	s->stats.note = s->note;
+}
+
 static int qmp_open(struct backend_session **out, const struct vm *vm,
 		    const struct backend_config *cfg, struct vmprof_err *err)
 {
@@ -239,11 +285,13 @@ static int qmp_open(struct backend_session **out, const struct vm *vm,
 	backend_ram_init(&s->ram);
 	note_memory(s, cfg);
 	r = open_vcpus(s, err);
-	r = r ? r : qmp_connect(&s->client, vm, max_reply(vm), CONNECT_MS, err);
+	r = r ? r : connect_monitor(&s->client, &s->libvirt, vm, LIBVIRT_MS, err);
 	if (r) {
 		qmp_close_session(&s->base);
 		return r;
 	}
+	if (s->libvirt)
+		note_libvirt(s);
 	s->answered = clock_now_ns();
 	*out = &s->base;
 	return 0;
@@ -302,17 +350,35 @@ static void measure(struct qmp_session *s, uint64_t ns)
 	s->next_request = s->regs_at + s->cost;
 }
 
+/* What the monitor tells, to be freed. 0 or -errno */
+static int ask(struct qmp_session *s, char **text)
+{
+	struct json_object *o;
+	int r;
+
+	if (s->libvirt)
+		return qmp_libvirt_ask(s->libvirt, COMMAND, max_reply(s->vm), REQUEST_MS, text,
+				       NULL);
+	r = qmp_request(&s->client, REQUEST, REQUEST_MS, &o, NULL);
+	if (r)
+		return r;
+	r = json_object_is_type(o, json_type_string) ? 0 : -EPROTO;
+	*text = r ? NULL : xstrdup(json_object_get_string(o));
+	json_object_put(o);
+	return r;
+}
+
 /* Registers of all vCPUs, as new as now. 0; -EAGAIN: not now; -errno: not any more. */
 static int read_regs(struct qmp_session *s)
 {
-	struct json_object *text;
 	uint64_t start;
+	char *text;
 	int r;
 
 	for (uint32_t i = 0; i < s->nr_vcpus; i++)
 		look(&s->vcpu[i]);
 	start = clock_now_ns();
-	r = qmp_request(&s->client, REQUEST, REQUEST_MS, &text, NULL);
+	r = ask(s, &text);
 	s->regs_at = clock_now_ns();
 	if (r == -ETIMEDOUT && s->regs_at - s->answered < SILENCE_NS)
 		return -EAGAIN;
@@ -320,13 +386,8 @@ static int read_regs(struct qmp_session *s)
 		return connection_lost(s, r);
 	s->answered = s->regs_at;
 	measure(s, s->regs_at - start);
-	if (!json_object_is_type(text, json_type_string)) {
-		json_object_put(text);
-		return -EPROTO;
-	}
-	qmp_regs_parse(json_object_get_string(text), (size_t)json_object_get_string_len(text),
-		       s->regs, s->known, s->nr_vcpus);
-	json_object_put(text);
+	qmp_regs_parse(text, strlen(text), s->regs, s->known, s->nr_vcpus);
+	free(text);
 	for (uint32_t i = 0; i < s->nr_vcpus; i++) {
 		s->vcpu[i].regs_cpu_time = s->vcpu[i].cpu_time;
 		s->vcpu[i].fresh = true;

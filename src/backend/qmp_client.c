@@ -257,12 +257,12 @@ static bool has_client(const struct vm *vm)
 	return found;
 }
 
-static int busy(const struct vm *vm, struct vmprof_err *err)
+static int busy(struct vmprof_err *err)
 {
 	return err_set(err, EBUSY,
-		       "%s is connected to the VM's QMP socket, which serves one at a time: give "
-		       "the VM another one for vmprof, -qmp unix:PATH,server=on,wait=off",
-		       vm->libvirt ? "libvirt" : "another program");
+		       "another program is connected to the VM's QMP socket, which serves one at a "
+		       "time: give the VM another one for vmprof, -qmp "
+		       "unix:PATH,server=on,wait=off");
 }
 
 /* The path is as QEMU sees files. An own view of them is the next best. */
@@ -316,7 +316,7 @@ int qmp_connect(struct qmp_client *c, const struct vm *vm, size_t max_reply, int
 	*c = (struct qmp_client){.fd = -1};
 	escape_str(shown, sizeof(shown), vm->qmp_path);
 	if (has_client(vm))
-		return busy(vm, err);
+		return busy(err);
 	path_fd = open_path(vm);
 	if (path_fd < 0)
 		return err_sys(err, path_fd, "cannot open the VM's QMP socket %s", shown);
@@ -326,7 +326,7 @@ int qmp_connect(struct qmp_client *c, const struct vm *vm, size_t max_reply, int
 		fd = connect_path(vm, path_fd);
 	close(path_fd);
 	if (fd == -EAGAIN) /* others wait for it already */
-		return busy(vm, err);
+		return busy(err);
 	if (fd < 0)
 		return err_sys(err, fd, "cannot connect to the VM's QMP socket %s", shown);
 	if (!is_peer(vm, fd)) {
@@ -335,6 +335,6 @@ int qmp_connect(struct qmp_client *c, const struct vm *vm, size_t max_reply, int
 	}
 	fd = qmp_attach(c, fd, max_reply, timeout_ms, err);
 	if (fd == -EBUSY)
-		return busy(vm, err);
+		return busy(err);
 	return fd ? err_prefix(err, "QMP socket %s", shown) : 0;
 }

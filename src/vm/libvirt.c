@@ -189,12 +189,14 @@ void libvirt_look_up(struct vm *vm)
 	if (!vm->named || strchr(vm->name, '/') || strlen(vm->name) > 255)
 		return;
 	snprintf(path, sizeof(path), "/run/libvirt/qemu/%s.xml", vm->name);
-	if (apply_file(vm, path))
+	vm->libvirt_state = apply_file(vm, path);
+	if (vm->libvirt_state)
 		return;
 	/* a user's own libvirtd (qemu:///session) */
 	snprintf(proc, sizeof(proc), "/proc/%d", vm->pid);
 	if (stat(proc, &st))
 		return;
 	snprintf(path, sizeof(path), "/run/user/%u/libvirt/qemu/run/%s.xml", st.st_uid, vm->name);
-	apply_file(vm, path);
+	vm->libvirt_state = apply_file(vm, path);
+	vm->libvirt_user = st.st_uid;
 }

@@ -54,8 +54,10 @@ struct vm {
 	uint64_t memory; /* bytes of RAM asked for with -m; 0 unknown */
 	struct vm_vcpu *vcpus;
 	uint32_t nr_vcpus;
-	char *qmp_path;	      /* unix socket of a QMP monitor, or NULL */
-	bool libvirt;	      /* started by libvirt */
+	char *qmp_path;	    /* unix socket of a QMP monitor, or NULL */
+	bool libvirt;	    /* started by libvirt */
+	bool libvirt_state; /* libvirt's own state of it was read: root's, or libvirt_user's */
+	uint32_t libvirt_user;
 	bool paused_at_start; /* -S */
 	/* Parts of QEMU's command line that the RAM's layout depends on; see ram.c. Opaque. */
 	struct vm_ram_spec *ram_spec;
