@@ -88,3 +88,30 @@ kvm_processes() {
 			test "$(grep -c ";$5 [0-9]*$" "$2/$3")" -eq 0
 	done
 }
+
+# kvm_monitor LAB DIR: the record by QEMU's monitor, and what it says when it cannot be had
+kvm_monitor() {
+	local name=$1 out=$2/stdout vm prefix hot
+	folded "$2/qmp.data" >"$2/qmp.folded"
+	for vm in web1 db1; do
+		prefix=
+		[[ $vm = web1 ]] || prefix=x_
+		expect "$name: qmp: $vm is sampled" "$(grep '^qmp' "$out" | one_line /dev/stdin)" \
+			says "$out" "^qmp .*$vm: [1-9][0-9]* samples"
+		expect "$name: qmp: no sample of the other VM in $vm" "" \
+			test "$(grep "^$vm;" "$2/qmp.folded" | grep -c ";$([[ $prefix ]] || echo x_)spin [0-9]*$")" -eq 0
+		hot=$(grep "^$vm;" "$2/qmp.folded" | awk -v p="$prefix" '$0 ~ ";" p "hot_[ab];" p "spin [0-9]*$" { n += $NF } END { print n + 0 }')
+		if ((hot < 50)); then # a slow host: its bound would say nothing
+			skip "$name: qmp: shares of $vm" "$hot samples are too few"
+		else
+			kmod_split "$name: qmp: $vm" "$2/qmp.data" $vm "$prefix"
+		fi
+	done
+	expect "$name: qmp: the rate that QEMU sustains is said" "$(grep '^qmp' "$out" | one_line /dev/stdin)" \
+		says "$out" "^qmp .*QEMU's monitor takes [0-9.]+ ms to tell registers: it was asked up to [0-9]+ times a second"
+	expect "$name: qmp: a monitor that has a client" "$(grep '^busy' "$out" | one_line /dev/stdin)" \
+		says "$out" '^busy .*another program is connected to the VM.s QMP socket'
+	expect "$name: qmp: a VM that is killed ends its record" "$(grep '^dead' "$out" | one_line /dev/stdin)" \
+		says "$out" '^dead .*db1: the VM ended'
+	expect "$name: qmp: which is a whole file" "$(grep '^dead' "$out" | one_line /dev/stdin)" says "$out" '^dead status 0'
+}
