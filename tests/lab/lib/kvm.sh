@@ -20,13 +20,13 @@ kvm_try() {
 	OUT=$dir TIMEOUT=$limit "$lab/run" "$name" "$lab/host/$script" "$@" >"$dir/stdout" 2>"$dir/stderr"
 }
 
-# kvm_run_sound LAB SCRIPT DIR WHY_NOT [FILE...]: kvm_run, and as often as twice more, if there is time, while the
+# kvm_run_sound LAB SCRIPT DIR WHY_NOT [FILE...]: kvm_run, and up to four times more, if there is time, while the
 # run fails or the function WHY_NOT prints a reason why it says nothing of vmprof. QEMU's SVM now and then loses a
 # guest: it stays at an address of its host, or ends before its work begins.
 kvm_run_sound() {
 	local name=$1 script=$2 dir=$3 why_not=$4 start began status reason LIMIT=${LIMIT:-600}
 	shift 4
-	for start in 1 2 3; do
+	for start in 1 2 3 4 5; do
 		began=$SECONDS status=0
 		rm -rf "$dir"
 		kvm_try "$name" "$script" "$dir" "$@" || status=$?
@@ -36,7 +36,7 @@ kvm_run_sound() {
 			reason=$("$why_not" "$dir")
 			[[ -n $reason ]] || return 0
 		fi
-		((start < 3 && 2 * SECONDS - began < 1300)) || break
+		((start < 5 && 2 * SECONDS - began < 1300)) || break
 		printf '# start %s of %s: %s\n' "$start" "$name" "$reason"
 		export FRESH=1
 	done
