@@ -89,6 +89,7 @@ lab_test() {
 @test "tests/run: steady labs run beside the others, and are counted with them" {
 	lab_test other 0
 	lab_test steady 1
+	sed -i '3i echo "# start 1 of it: lost a guest"' "$dir/tests/lab/other.sh"
 	sed -i '2i # Steady: it waits for the other one.\nuntil [ -s '"$dir"'/other.runs ]; do sleep 0.1; done' "$dir/tests/lab/steady.sh"
 	lab_test waits 0
 	sed -i '2i until [ -s '"$dir"'/steady.runs ]; do sleep 0.1; done' "$dir/tests/lab/waits.sh"
@@ -98,6 +99,7 @@ lab_test() {
 	[ "${lines[-2]}" = "programs that passed only when run again: 1" ]
 	[ "$(grep -c 'passed,' <<<"$output")" -eq 4 ]
 	grep -qE '^lab/steady +2 passed, 0 failed, 0 skipped: failed at first, passed when run again' <<<"$output"
+	grep -qx 'started again after start 1 of it: lost a guest' <<<"$output"
 }
 
 @test "tests/run: a steady lab that fails, and one alone" {

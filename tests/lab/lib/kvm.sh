@@ -31,7 +31,7 @@ kvm_run_sound() {
 		rm -rf "$dir"
 		kvm_try "$name" "$script" "$dir" "$@" || status=$?
 		if ((status)); then
-			reason="status $status: $(tail -n 30 "$dir/stderr")"
+			reason="status $status: $(grep -a '^@failed' "$dir/stderr" | cut -c 1-120) $(tail -n 30 "$dir/stderr")"
 		else
 			reason=$("$why_not" "$dir")
 			[[ -n $reason ]] || return 0
