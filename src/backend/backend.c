@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include "backend/backend.h"
 
+#include <errno.h>
 #include <string.h>
 
 const struct vmprof_backend *const vmprof_backends[] = {
@@ -13,4 +14,19 @@ const struct vmprof_backend *backend_by_name(const char *name)
 		if (!strcmp(vmprof_backends[i]->name, name))
 			return vmprof_backends[i];
 	return NULL;
+}
+
+int backend_no_peek(struct backend_session *s, uint32_t vcpu, struct guest_regs *regs)
+{
+	return vm_alive(s->vm) ? -EAGAIN : -ESRCH;
+}
+
+uint32_t backend_vm_vcpus(struct backend_session *s)
+{
+	return s->vm->nr_vcpus;
+}
+
+pid_t backend_vm_tid(struct backend_session *s, uint32_t vcpu)
+{
+	return vcpu < s->vm->nr_vcpus ? s->vm->vcpus[vcpu].tid : 0;
 }

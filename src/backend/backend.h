@@ -112,7 +112,16 @@ struct vmprof_backend {
 
 struct backend_session {
 	const struct vmprof_backend *backend;
+	const struct vm *vm; /* the caller's */
 };
+
+/*
+ * Answers of backends that know of a VM's vCPUs what its struct vm says, and of their registers
+ * nothing but with a sample, as of then.
+ */
+int backend_no_peek(struct backend_session *s, uint32_t vcpu, struct guest_regs *regs);
+uint32_t backend_vm_vcpus(struct backend_session *s);
+pid_t backend_vm_tid(struct backend_session *s, uint32_t vcpu);
 
 /* All backends of this build, best first, NULL-terminated. */
 extern const struct vmprof_backend *const vmprof_backends[];

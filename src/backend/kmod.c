@@ -31,7 +31,6 @@
 
 struct kmod_session {
 	struct backend_session base;
-	const struct vm *vm;
 	enum guest_arch arch;
 	struct kmod_dev dev;
 	struct backend_ram ram;
@@ -201,11 +200,11 @@ static int attach(struct kmod_session *s, const struct backend_config *cfg, stru
 		.multiplex = cfg->multiplex,
 		.domain = cfg->domain,
 		.registers = samples(cfg),
-		.ring_size = ring_size(cfg, s->vm->nr_vcpus, stack),
+		.ring_size = ring_size(cfg, s->base.vm->nr_vcpus, stack),
 		.stack_size = stack,
-		.wakeup = ring_size(cfg, s->vm->nr_vcpus, stack) / 4,
+		.wakeup = ring_size(cfg, s->base.vm->nr_vcpus, stack) / 4,
 	};
-	int rc = kmod_attach(&s->dev, s->vm, &config, err);
+	int rc = kmod_attach(&s->dev, s->base.vm, &config, err);
 
 	if (!rc)
 		rc = map_rings(s, err);
@@ -223,7 +222,7 @@ static int kmod_session_open(struct backend_session **out, const struct vm *vm,
 
 	*out = NULL;
 	s->base.backend = &backend_kmod;
-	s->vm = vm;
+	s->base.vm = vm;
 	s->arch = vm_guest_arch(vm);
 	s->nr_events = cfg->nr_events;
 	s->events = xcalloc(cfg->nr_events + 1, sizeof(*s->events));
@@ -248,24 +247,6 @@ static int kmod_session_open(struct backend_session **out, const struct vm *vm,
 static struct guest_mem *kmod_memory(struct backend_session *base)
 {
 	return backend_ram_mem(&kmod_of(base)->ram);
-}
-
-/* They come with samples, as of then. */
-static int kmod_peek(struct backend_session *base, uint32_t vcpu, struct guest_regs *regs)
-{
-	return vm_alive(kmod_of(base)->vm) ? -EAGAIN : -ESRCH;
-}
-
-static uint32_t kmod_nr_vcpus(struct backend_session *base)
-{
-	return kmod_of(base)->vm->nr_vcpus;
-}
-
-static pid_t kmod_vcpu_tid(struct backend_session *base, uint32_t vcpu)
-{
-	const struct vm *vm = kmod_of(base)->vm;
-
-	return vcpu < vm->nr_vcpus ? vm->vcpus[vcpu].tid : 0;
 }
 
 /* Not having it costs parts of chains; the module knows what it can do without. */
@@ -397,9 +378,9 @@ const struct vmprof_backend backend_kmod = {
 	.try_event = kmod_try_event,
 	.open = kmod_session_open,
 	.memory = kmod_memory,
-	.peek = kmod_peek,
-	.nr_vcpus = kmod_nr_vcpus,
-	.vcpu_tid = kmod_vcpu_tid,
+	.peek = backend_no_peek,
+	.nr_vcpus = backend_vm_vcpus,
+	.vcpu_tid = backend_vm_tid,
 	.want = kmod_session_want,
 	.start = kmod_session_start,
 	.read = kmod_session_read,

@@ -40,24 +40,6 @@ static struct guest_mem *perf_memory(struct backend_session *base)
 	return backend_ram_mem(&perf_of(base)->ram);
 }
 
-/* A running vCPU's registers are in the CPU and in KVM: they cannot be had. */
-static int perf_peek(struct backend_session *base, uint32_t vcpu, struct guest_regs *regs)
-{
-	return vm_alive(perf_of(base)->vm) ? -EAGAIN : -ESRCH;
-}
-
-static uint32_t perf_nr_vcpus(struct backend_session *base)
-{
-	return perf_of(base)->vm->nr_vcpus;
-}
-
-static pid_t perf_vcpu_tid(struct backend_session *base, uint32_t vcpu)
-{
-	const struct vm *vm = perf_of(base)->vm;
-
-	return vcpu < vm->nr_vcpus ? vm->vcpus[vcpu].tid : 0;
-}
-
 /* ---------- opening ---------- */
 
 static void perf_close(struct backend_session *base)
@@ -97,7 +79,7 @@ static void open_memory(struct perf_session *s)
 	backend_ram_init(&s->ram);
 	if (!samples(s))
 		return;
-	if (backend_ram_open(&s->ram, s->vm, &why)) {
+	if (backend_ram_open(&s->ram, s->base.vm, &why)) {
 		snprintf(s->note, sizeof(s->note), "addresses only, no symbols and processes: %s",
 			 why.msg);
 		s->stats.note = s->note;
@@ -111,7 +93,7 @@ static int perf_open_vm(struct backend_session **out, const struct vm *vm,
 
 	*out = NULL;
 	s->base.backend = &backend_perf;
-	s->vm = vm;
+	s->base.vm = vm;
 	s->epoll = -1;
 	s->counts_lost = true;
 	s->nr_events = cfg->nr_events;
@@ -176,9 +158,9 @@ static int add_source(struct perf_session *s, uint32_t vcpu, unsigned event, int
 	src->event = event;
 	src->vcpu = vcpu;
 	src->ring.base = NULL;
-	src->ring.fd = perf_open(e, s->vm->vcpus[vcpu].tid, group_fd, &s->counts_lost);
+	src->ring.fd = perf_open(e, s->base.vm->vcpus[vcpu].tid, group_fd, &s->counts_lost);
 	if (src->ring.fd < 0)
-		return perf_open_error(s->vm, e, src->ring.fd, err);
+		return perf_open_error(s->base.vm, e, src->ring.fd, err);
 	fds[event] = src->ring.fd;
 	s->nr_sources++;
 	r = open_ring(s, src, err);
@@ -220,7 +202,7 @@ static void note_unknown_threads(struct perf_session *s, unsigned n)
 		return;
 	snprintf(s->note, sizeof(s->note),
 		 "%u of %u vCPUs are not sampled: which threads run them is not known", n,
-		 s->vm->nr_vcpus);
+		 s->base.vm->nr_vcpus);
 	s->stats.note = s->note;
 }
 
@@ -234,11 +216,11 @@ static int perf_start(struct backend_session *base, struct vmprof_err *err)
 	s->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (s->epoll < 0 || epoll_ctl(s->epoll, EPOLL_CTL_ADD, s->pidfd, &ev))
 		return err_sys(err, errno, "epoll_create");
-	s->sources = xcalloc((size_t)s->vm->nr_vcpus * s->nr_events + 1, sizeof(*s->sources));
-	for (uint32_t v = 0; v < s->vm->nr_vcpus && !r; v++)
-		if (!s->vm->vcpus[v].tid)
+	s->sources = xcalloc((size_t)s->base.vm->nr_vcpus * s->nr_events + 1, sizeof(*s->sources));
+	for (uint32_t v = 0; v < s->base.vm->nr_vcpus && !r; v++)
+		if (!s->base.vm->vcpus[v].tid)
 			unknown++;
-		else if (!shares_thread(s->vm, v))
+		else if (!shares_thread(s->base.vm, v))
 			r = add_vcpu(s, v, err);
 	if (r)
 		return r;
@@ -366,9 +348,9 @@ const struct vmprof_backend backend_perf = {
 	.try_event = perf_try_event,
 	.open = perf_open_vm,
 	.memory = perf_memory,
-	.peek = perf_peek,
-	.nr_vcpus = perf_nr_vcpus,
-	.vcpu_tid = perf_vcpu_tid,
+	.peek = backend_no_peek,
+	.nr_vcpus = backend_vm_vcpus,
+	.vcpu_tid = backend_vm_tid,
 	.start = perf_start,
 	.read = perf_read,
 	.stop = perf_stop,

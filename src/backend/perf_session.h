@@ -29,7 +29,6 @@ struct perf_waiting {
 
 struct perf_session {
 	struct backend_session base;
-	const struct vm *vm;
 	struct backend_ram ram;
 	struct event *events;
 	unsigned nr_events;

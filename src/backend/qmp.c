@@ -60,7 +60,6 @@ struct qmp_vcpu {
 
 struct qmp_session {
 	struct backend_session base;
-	const struct vm *vm;
 	struct qmp_client client;
 	struct qmp_libvirt *libvirt; /* asked instead; NULL: it is not */
 	struct backend_ram ram;
@@ -213,8 +212,9 @@ static int open_vcpus(struct qmp_session *s, struct vmprof_err *err)
 
 	for (uint32_t i = 0; i < s->nr_vcpus && !r; i++) {
 		s->vcpu[i].ticks = xcalloc(s->nr_events + 1, sizeof(*s->vcpu[i].ticks));
-		if (s->vm->vcpus[i].tid)
-			r = threadtime_open(&s->vcpu[i].time, s->vm->pid, s->vm->vcpus[i].tid, err);
+		if (s->base.vm->vcpus[i].tid)
+			r = threadtime_open(&s->vcpu[i].time, s->base.vm->pid,
+					    s->base.vm->vcpus[i].tid, err);
 	}
 	return r;
 }
@@ -236,7 +236,7 @@ static void note_memory(struct qmp_session *s, const struct backend_config *cfg)
 {
 	struct vmprof_err why;
 
-	if (backend_ram_open(&s->ram, s->vm, &why))
+	if (backend_ram_open(&s->ram, s->base.vm, &why))
 		snprintf(s->note, sizeof(s->note), "addresses only, no symbols and processes: %s",
 			 why.msg);
 	else if (cfg->chains)
@@ -269,7 +269,7 @@ static int qmp_open(struct backend_session **out, const struct vm *vm,
 		return r;
 	s = xcalloc(1, sizeof(*s));
 	s->base.backend = &backend_qmp;
-	s->vm = vm;
+	s->base.vm = vm;
 	s->client.fd = -1;
 	s->nr_vcpus = vm->nr_vcpus;
 	s->vcpu = xcalloc(s->nr_vcpus, sizeof(*s->vcpu));
@@ -315,11 +315,11 @@ static int connection_lost(struct qmp_session *s, int code)
 	const struct timespec wait = {.tv_nsec = 20000000};
 
 	for (int ms = 0; code == -ECONNRESET && ms < END_MS; ms += 20) {
-		if (!vm_alive(s->vm))
+		if (!vm_alive(s->base.vm))
 			return -ESRCH;
 		nanosleep(&wait, NULL);
 	}
-	return vm_alive(s->vm) ? code : -ESRCH;
+	return vm_alive(s->base.vm) ? code : -ESRCH;
 }
 
 /* @v's registers cannot be others than those that were read. */
@@ -357,7 +357,7 @@ static int ask(struct qmp_session *s, char **text)
 	int r;
 
 	if (s->libvirt)
-		return qmp_libvirt_ask(s->libvirt, COMMAND, max_reply(s->vm), REQUEST_MS, text,
+		return qmp_libvirt_ask(s->libvirt, COMMAND, max_reply(s->base.vm), REQUEST_MS, text,
 				       NULL);
 	r = qmp_request(&s->client, REQUEST, REQUEST_MS, &o, NULL);
 	if (r)
@@ -538,7 +538,7 @@ static int qmp_read(struct backend_session *base, struct raw_sample *samples, un
 
 		if (now - s->checked >= CHECK_NS) {
 			s->checked = now;
-			if (!vm_alive(s->vm))
+			if (!vm_alive(s->base.vm))
 				return -ESRCH;
 		}
 		r = hand_out(s, now, samples);
@@ -597,7 +597,7 @@ static int qmp_stop(struct backend_session *base)
 static void qmp_stats(struct backend_session *base, struct backend_stats *st)
 {
 	struct qmp_session *s = qmp_of(base);
-	unsigned unknown = s->nr_vcpus - known_threads(s->vm);
+	unsigned unknown = s->nr_vcpus - known_threads(s->base.vm);
 
 	if (unknown)
 		snprintf(s->limit, sizeof(s->limit),

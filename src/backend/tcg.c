@@ -189,7 +189,7 @@ static bool has_paging(const struct guest_regs *regs, enum guest_arch arch)
  */
 static int check_together(struct tcg_session *s, struct vmprof_err *err)
 {
-	enum guest_arch arch = vm_guest_arch(s->vm);
+	enum guest_arch arch = vm_guest_arch(s->base.vm);
 	struct guest_virt *v = guest_virt_new(vm_ram_mem(s->ram), arch);
 	struct timespec pause = {0, 2000000};
 	unsigned paging = 0, fit = 0;
@@ -215,12 +215,12 @@ static int check_together(struct tcg_session *s, struct vmprof_err *err)
 		err, EIO,
 		"%s (pid %d): the guest's page tables lead nowhere: its registers or its memory "
 		"were found in the wrong place, and no sample could be trusted",
-		escape_str(name, sizeof(name), s->vm->name), s->vm->pid);
+		escape_str(name, sizeof(name), s->base.vm->name), s->base.vm->pid);
 }
 
 static int open_vm(struct tcg_session *s, struct vmprof_err *err)
 {
-	const struct vm *vm = s->vm;
+	const struct vm *vm = s->base.vm;
 	struct proc_maps maps;
 	int r;
 
@@ -252,7 +252,7 @@ static int tcg_open(struct backend_session **out, const struct vm *vm,
 		return r;
 	s = xcalloc(1, sizeof(*s));
 	s->base.backend = &backend_tcg;
-	s->vm = vm;
+	s->base.vm = vm;
 	s->epoll = -1;
 	s->nr_events = cfg->nr_events;
 	s->events = xcalloc(cfg->nr_events ? cfg->nr_events : 1, sizeof(*s->events));
@@ -379,7 +379,7 @@ static int tcg_start(struct backend_session *base, struct vmprof_err *err)
 				r = add_source(s, v, e, err);
 		}
 	if (!r && !s->nr_sources)
-		r = err_set(err, ENOENT, "no vCPU thread of pid %d is known", s->vm->pid);
+		r = err_set(err, ENOENT, "no vCPU thread of pid %d is known", s->base.vm->pid);
 	if (!r)
 		start_snapshots(s);
 	for (unsigned i = 0; i < s->nr_sources && !r; i++)

@@ -26,7 +26,7 @@ static void complete_layout(struct tcg_session *s, uint64_t env)
 	if (now - s->msrs_looked < MSR_INTERVAL)
 		return;
 	s->msrs_looked = now;
-	tcg_complete_layout(&s->cpus.layout, s->vm->pid, env);
+	tcg_complete_layout(&s->cpus.layout, s->base.vm->pid, env);
 }
 
 static void behind_env(struct guest_regs *regs, const struct tcg_layout *l, uint64_t kernel_gs,
@@ -64,7 +64,7 @@ int tcg_read_regs(struct tcg_session *s, uint32_t vcpu, struct guest_regs *regs)
 		remote[n++] = (struct iovec){(void *)(uintptr_t)(env - l->halted), 4};
 		want += 4;
 	}
-	got = process_vm_readv(s->vm->pid, local, n, remote, n, 0);
+	got = process_vm_readv(s->base.vm->pid, local, n, remote, n, 0);
 	if (got < 0)
 		return errno == ESRCH ? -ESRCH : -EIO;
 	if ((size_t)got != want)
@@ -90,7 +90,7 @@ static bool is_env(struct tcg_session *s, uint64_t env)
 {
 	uint8_t head[TCG_ENV_HEAD];
 
-	return env % 16 == 0 && !proc_read_memory(s->vm->pid, env, head, sizeof(head)) &&
+	return env % 16 == 0 && !proc_read_memory(s->base.vm->pid, env, head, sizeof(head)) &&
 	       tcg_state_plausible(head, &s->cpus.layout);
 }
 

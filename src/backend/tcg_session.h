@@ -27,7 +27,6 @@ struct tcg_source {
 
 struct tcg_session {
 	struct backend_session base;
-	const struct vm *vm;
 	struct vm_ram *ram;
 	struct tcg_code code;
 	struct tcg_cpus cpus;

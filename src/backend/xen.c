@@ -74,7 +74,7 @@ static void xen_close_session(struct backend_session *base)
 static int open_domain(struct xen_session *s, const struct backend_config *cfg,
 		       struct vmprof_err *err)
 {
-	const struct vm *vm = s->vm;
+	const struct vm *vm = s->base.vm;
 	xc_domaininfo_t info;
 	unsigned width;
 	char name[128];
@@ -122,7 +122,7 @@ static int xen_open_vm(struct backend_session **out, const struct vm *vm,
 		return r;
 	s = xcalloc(1, sizeof(*s));
 	s->base.backend = &backend_xen;
-	s->vm = vm;
+	s->base.vm = vm;
 	s->pause = cfg->pause;
 	s->nr_events = cfg->nr_events;
 	s->events = xcalloc(cfg->nr_events + 1, sizeof(*s->events));

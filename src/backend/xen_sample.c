@@ -26,7 +26,7 @@ static int call_failed(struct xen_session *s, int code)
 {
 	xc_domaininfo_t info;
 
-	if (xen_domain_info(&s->xen, s->vm->domid, &info) == -ESRCH)
+	if (xen_domain_info(&s->xen, s->base.vm->domid, &info) == -ESRCH)
 		s->mem.gone = true;
 	return s->mem.gone ? -ESRCH : code == EPERM || code == EACCES ? -EPERM : -EAGAIN;
 }
@@ -38,7 +38,7 @@ static int look(struct xen_session *s, uint32_t vcpu)
 	struct xen_vcpu *v = &s->vcpu[vcpu];
 	uint64_t before = v->info.cpu_time;
 
-	if (s->xen.call->vcpu_getinfo(s->xen.xc, s->vm->domid, vcpu, &v->info)) {
+	if (s->xen.call->vcpu_getinfo(s->xen.xc, s->base.vm->domid, vcpu, &v->info)) {
 		v->info.cpu_time = before;
 		return call_failed(s, errno);
 	}
@@ -53,12 +53,12 @@ static int read_hvm(struct xen_session *s, uint32_t vcpu)
 	HVM_SAVE_TYPE(CPU) full;
 
 	if (v->tables_at && now - v->tables_at < TABLES_AGE_NS) {
-		if (s->xen.call->vcpu_getcontext(s->xen.xc, s->vm->domid, vcpu, &s->context))
+		if (s->xen.call->vcpu_getcontext(s->xen.xc, s->base.vm->domid, vcpu, &s->context))
 			return call_failed(s, errno);
 		xen_regs_hvm(&v->regs, &s->context.c, &v->tables);
 		return 0;
 	}
-	if (s->xen.call->hvm_getcontext_partial(s->xen.xc, s->vm->domid, HVM_SAVE_CODE(CPU),
+	if (s->xen.call->hvm_getcontext_partial(s->xen.xc, s->base.vm->domid, HVM_SAVE_CODE(CPU),
 						(uint16_t)vcpu, &full, sizeof(full)))
 		return call_failed(s, errno);
 	xen_regs_hvm_full(&v->regs, &full, &v->tables);
@@ -76,7 +76,7 @@ static int read_regs(struct xen_session *s, uint32_t vcpu)
 		return 0;
 	if (!s->pv)
 		r = read_hvm(s, vcpu);
-	else if (s->xen.call->vcpu_getcontext(s->xen.xc, s->vm->domid, vcpu, &s->context))
+	else if (s->xen.call->vcpu_getcontext(s->xen.xc, s->base.vm->domid, vcpu, &s->context))
 		r = call_failed(s, errno);
 	else
 		xen_regs_pv(&v->regs, &s->context.c);
@@ -110,7 +110,7 @@ static int pause_domain(struct xen_session *s)
 {
 	if (!s->pause || s->paused)
 		return 0;
-	if (s->xen.call->domain_pause(s->xen.xc, s->vm->domid))
+	if (s->xen.call->domain_pause(s->xen.xc, s->base.vm->domid))
 		return call_failed(s, errno);
 	s->paused = true;
 	return 0;
@@ -122,7 +122,7 @@ void xen_complete(struct backend_session *base)
 	struct xen_session *s = xen_of(base);
 
 	if (s->paused)
-		s->xen.call->domain_unpause(s->xen.xc, s->vm->domid);
+		s->xen.call->domain_unpause(s->xen.xc, s->base.vm->domid);
 	s->paused = false;
 }
 
@@ -214,7 +214,7 @@ static void check_domain(struct xen_session *s, uint64_t now)
 		return;
 	s->checked = now;
 	frames_expire(&s->mem.frames, now);
-	if (xen_domain_info(&s->xen, s->vm->domid, &info) == -ESRCH) {
+	if (xen_domain_info(&s->xen, s->base.vm->domid, &info) == -ESRCH) {
 		s->mem.gone = true;
 		return;
 	}

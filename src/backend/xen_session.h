@@ -40,7 +40,6 @@ struct xen_vcpu {
 
 struct xen_session {
 	struct backend_session base;
-	const struct vm *vm;
 	struct xen xen;
 	bool pv;
 	struct xen_mem mem;
