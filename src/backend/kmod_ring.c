@@ -28,12 +28,19 @@ void kmod_rings_free(struct kmod_rings *r)
 	*r = (struct kmod_rings){0};
 }
 
-/* Reads on until there is a sample. */
+/*
+ * Reads on until there is a sample, or until all that was there at first is read: a producer that
+ * goes on meanwhile does not keep us here.
+ */
 static void fill(struct kmod_rings *r, struct kmod_ring *ring)
 {
+	uint64_t end;
 	long size;
 
-	while (!ring->has && ring->next &&
+	if (ring->has || !ring->next)
+		return;
+	end = vmp_load_acquire(&ring->reader.page->head);
+	while (!ring->has && (int64_t)(end - ring->reader.tail) > 0 &&
 	       (size = vmp_ring_read(&ring->reader, ring->next, sizeof(*ring->next))) != 0) {
 		if (size < 0)
 			r->bad++;

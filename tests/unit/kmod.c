@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The kmod backend without its module: rings of several vCPUs come out as one stream in the order
- * of time and nothing before its time; samples with registers and stacks are what the guest layer
- * gets of them, for either architecture; what cannot be is refused; events that the module has not
- * are named.
+ * of time and nothing before its time, and a look at them ends whatever is written meanwhile;
+ * samples with registers and stacks are what the guest layer gets of them, for either architecture;
+ * what cannot be is refused; events that the module has not are named.
  */
 #include <errno.h>
 #include <linux/perf_event.h>
@@ -75,6 +75,38 @@ static void test_order(void)
 	CHECK_EQ(r.bad, 1);
 	memory[0][0] ^= 1;
 	CHECK_EQ(kmod_rings_set(&r, 0, memory[0], sizeof(memory[0])), -EPROTO);
+	kmod_rings_free(&r);
+}
+
+/*
+ * A producer that writes another record whenever one is read: the place that records are read to
+ * lies over the ring's head, which is the second word of each.
+ */
+static void test_no_pause(void)
+{
+	struct kmod_rings r;
+	union kmod_record *own;
+	u64 *words = (u64 *)(memory[0] + PAGE);
+
+	kmod_rings_init(&r, 1);
+	CHECK_EQ(vmp_ring_init(&producer[0], memory[0], PAGE, SIZE), 0);
+	CHECK_EQ(kmod_rings_set(&r, 0, memory[0], sizeof(memory[0])), 0);
+	for (u64 i = 0; i < SIZE / 16; i++) {
+		const struct vmp_record none = {16, VMP_REC_LOST};
+
+		memcpy(&words[2 * i], &none, sizeof(none));
+		words[2 * i + 1] = 16 * (i + 2);
+	}
+	own = r.ring[0].next;
+	r.ring[0].next = (union kmod_record *)(&producer[0].page->head - 1);
+	vmp_store(&producer[0].page->head, 16);
+	CHECK(!kmod_rings_look(&r, 100));
+	CHECK_EQ(producer[0].page->tail, 16);
+	CHECK_EQ(producer[0].page->head, 32);
+	CHECK(!kmod_rings_look(&r, 200));
+	CHECK_EQ(producer[0].page->tail, 32);
+	CHECK_EQ(r.bad, 0);
+	r.ring[0].next = own;
 	kmod_rings_free(&r);
 }
 
@@ -208,6 +240,7 @@ static void test_events(void)
 int main(void)
 {
 	test_order();
+	test_no_pause();
 	test_decode();
 	test_bad();
 	test_events();
