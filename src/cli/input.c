@@ -4,6 +4,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <inttypes.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdlib.h>
 #include <string.h>
@@ -204,6 +205,20 @@ int cli_input_max_stack(const struct cli_input *in, unsigned *n, struct vmprof_e
 	return 0;
 }
 
+int cli_input_no_header(const struct cli_input *in, struct vmprof_err *err)
+{
+	return in->header || in->header_only
+		       ? err_set(err, EINVAL, "the header is shown by vmprof report")
+		       : 0;
+}
+
+int cli_input_not_parsed(struct cli_input *in, const char *name, const char *usage, int ret,
+			 const struct vmprof_err *err)
+{
+	cli_input_close(in);
+	return cli_not_parsed(name, usage, ret, err);
+}
+
 static const char *default_path(void)
 {
 	struct stat st;
@@ -250,6 +265,8 @@ int cli_input_open(struct cli_input *in, struct vmprof_err *err)
 	size_t n;
 	int ret;
 
+	/* 'vmprof report | head' ends quietly, whatever the caller has set */
+	signal(SIGPIPE, SIG_DFL);
 	if (!in->path)
 		in->path = default_path();
 	ret = perfdata_reader_open(&in->reader, in->path, err);

@@ -32,6 +32,8 @@ struct cli_input {
 struct cli_options cli_input_options(struct cli_input *in);
 /* 0 or -EINVAL with a sentence. */
 int cli_input_max_stack(const struct cli_input *in, unsigned *n, struct vmprof_err *err);
+/* For a command that shows no header: -EINVAL with a sentence if it was asked for, else 0. */
+int cli_input_no_header(const struct cli_input *in, struct vmprof_err *err);
 
 static inline enum inlines_mode cli_input_inlines(const struct cli_input *in)
 {
@@ -43,7 +45,17 @@ int cli_input_check_time(const struct cli_input *in, struct vmprof_err *err);
 /* What it means for the file, which is open. The ranges are the caller's to free. */
 int cli_input_times(const struct cli_input *in, struct time_ranges *times, struct vmprof_err *err);
 
-/* Opens the file, and a session with all that its header tells. 0 or -errno with a sentence. */
+/*
+ * The end of command @name whose parsing has come to @ret, which is not 0: as cli_not_parsed(), and
+ * the input is closed.
+ */
+int cli_input_not_parsed(struct cli_input *in, const char *name, const char *usage, int ret,
+			 const struct vmprof_err *err);
+
+/*
+ * Opens the file, and a session with all that its header tells. 0 or -errno with a sentence. From
+ * here on the command prints: a reader that goes ends it.
+ */
 int cli_input_open(struct cli_input *in, struct vmprof_err *err);
 void cli_input_close(struct cli_input *in); /* also if only options were parsed */
 /*

@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <inttypes.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -97,10 +96,10 @@ static int parse(struct args *a, int argc, char **argv)
 	};
 	int ret = cli_parse_options(tables, 2, argc, argv, &a->err);
 
+	if (!ret)
+		ret = cli_input_no_header(&a->in, &a->err);
 	if (ret)
 		return ret;
-	if (a->in.header || a->in.header_only)
-		return err_set(&a->err, EINVAL, "the header is shown by vmprof report");
 	if (a->in.max_stack)
 		return err_set(&a->err, EINVAL,
 			       "--max-stack is of no use: call chains are not annotated");
@@ -177,11 +176,5 @@ int cmd_annotate(int argc, char **argv)
 	struct args a = {0};
 	int ret = parse(&a, argc, argv);
 
-	if (!ret) {
-		/* 'vmprof annotate | head' ends quietly, whatever the caller has set */
-		signal(SIGPIPE, SIG_DFL);
-		return run(&a);
-	}
-	cli_input_close(&a.in);
-	return cli_not_parsed("annotate", usage, ret, &a.err);
+	return ret ? cli_input_not_parsed(&a.in, "annotate", usage, ret, &a.err) : run(&a);
 }

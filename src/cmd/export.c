@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <fcntl.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -74,13 +73,13 @@ static int parse(struct args *a, int argc, char **argv)
 	};
 	int ret = cli_parse_options(tables, 2, argc, argv, &a->err);
 
+	if (!ret)
+		ret = cli_input_no_header(&a->in, &a->err);
 	if (ret)
 		return ret;
 	if (!a->format)
 		return err_set(&a->err, EINVAL,
 			       "--format says what to write: pprof, speedscope or firefox");
-	if (a->in.header || a->in.header_only)
-		return err_set(&a->err, EINVAL, "the header is shown by vmprof report");
 	if (!a->output)
 		a->output = "-";
 	if (a->in.max_stack)
@@ -213,11 +212,5 @@ int cmd_export(int argc, char **argv)
 	struct args a = {0};
 	int ret = parse(&a, argc, argv);
 
-	if (!ret) {
-		/* 'vmprof export | head' ends quietly, whatever the caller has set */
-		signal(SIGPIPE, SIG_DFL);
-		return run(&a);
-	}
-	cli_input_close(&a.in);
-	return cli_not_parsed("export", usage, ret, &a.err);
+	return ret ? cli_input_not_parsed(&a.in, "export", usage, ret, &a.err) : run(&a);
 }

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -581,12 +580,8 @@ int cmd_report(int argc, char **argv)
 	struct args a = {0};
 	int ret = parse(&a, argc, argv);
 
-	if (!ret) {
-		/* 'vmprof report | head' ends quietly, whatever the caller has set */
-		signal(SIGPIPE, SIG_DFL);
+	if (!ret)
 		return run(&a);
-	}
-	cli_input_close(&a.in);
 	free(a.sort);
-	return cli_not_parsed("report", usage, ret, &a.err);
+	return cli_input_not_parsed(&a.in, "report", usage, ret, &a.err);
 }

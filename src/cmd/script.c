@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <errno.h>
 #include <getopt.h>
-#include <signal.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -138,11 +137,5 @@ int cmd_script(int argc, char **argv)
 	struct args a = {0};
 	int ret = parse(&a, argc, argv);
 
-	if (!ret) {
-		/* 'vmprof script | head' ends quietly, whatever the caller has set */
-		signal(SIGPIPE, SIG_DFL);
-		return run(&a);
-	}
-	cli_input_close(&a.in);
-	return cli_not_parsed("script", usage, ret, &a.err);
+	return ret ? cli_input_not_parsed(&a.in, "script", usage, ret, &a.err) : run(&a);
 }
