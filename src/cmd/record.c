@@ -14,6 +14,7 @@
 
 #define DEFAULT_HZ 4000 /* perf's */
 #define MAX_HZ	   10000
+#define MAX_STACK  65528 /* bytes of a stack: perf's, who has their number in 16 bits */
 
 static const char usage[] =
 	"vmprof record [-e EVENT] [-F HZ|-c PERIOD] [-g] [--vm NAME]... [-a] [-o FILE] [-- "
@@ -102,25 +103,32 @@ static int set_freq(struct rate *rate, const char *text, struct vmprof_err *err)
 	return 0;
 }
 
-static int set_period(struct rate *rate, const char *text, struct vmprof_err *err)
+/* -EINVAL without a sentence, which the option has. */
+static int set_period(struct rate *rate, const char *text)
 {
 	/* the kernel has a sign in it */
 	if (parse_count(text, &rate->value) || !rate->value || rate->value > INT64_MAX)
-		return err_set(err, EINVAL, "-c '%s' is not a period", text);
+		return -EINVAL;
 	rate->freq = false;
 	return 0;
 }
 
 static int set_call_graph(struct record_options *o, const char *mode, struct vmprof_err *err)
 {
-	size_t len = strcspn(mode, ","); /* dwarf may have a size of stack dumps */
+	static const char with_size[] = "dwarf,";
 	uint64_t size = 0;
 
 	o->chains = strcmp(mode, "no");
 	if (!o->chains || !strcmp(mode, "fp") || !strcmp(mode, "dwarf"))
 		return 0;
-	if (len == 5 && !strncmp(mode, "dwarf", len) && !parse_count(mode + len + 1, &size) &&
-	    size && size <= UINT16_MAX) {
+	if (!strncmp(mode, with_size, strlen(with_size))) {
+		const char *text = mode + strlen(with_size);
+
+		if (parse_count(text, &size) || !size || size > MAX_STACK)
+			return err_set(err, EINVAL,
+				       "--call-graph dwarf,BYTES: '%s' is not a size of a stack's "
+				       "copy, from 1 to %d",
+				       text, MAX_STACK);
 		o->stack_size = (uint32_t)(size + 7) & ~7u;
 		return 0;
 	}
@@ -134,8 +142,13 @@ static int set_call_graph(struct record_options *o, const char *mode, struct vmp
 static int set_count(struct record_options *o, struct rate *rate, const char *text,
 		     struct vmprof_err *err)
 {
-	if (strcmp(text, "cpu") != 0 && strcmp(text, "domain") != 0)
-		return set_period(rate, text, err);
+	if (strcmp(text, "cpu") != 0 && strcmp(text, "domain") != 0) {
+		if (set_period(rate, text))
+			return err_set(err, EINVAL,
+				       "--count '%s' is neither a period nor 'cpu' or 'domain'",
+				       text);
+		return 0;
+	}
 	o->domain = !strcmp(text, "domain");
 	return 0;
 }
@@ -170,7 +183,9 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	case 'F':
 		return set_freq(rate, optarg, err);
 	case 'c':
-		return set_period(rate, optarg, err);
+		return set_period(rate, optarg)
+			       ? err_set(err, EINVAL, "-c '%s' is not a period", optarg)
+			       : 0;
 	case 'g':
 		o->chains = true;
 		return 0;

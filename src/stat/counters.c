@@ -164,9 +164,8 @@ static int check_vm(const struct counters *c, const char *backend, struct vmprof
 		if (c->vm->accel == VM_ACCEL_UNKNOWN)
 			return vm_accel_error(c->vm, err);
 		return err_set(err, ENOENT,
-			       "which threads run the vCPUs of %s is not known: start QEMU with "
-			       "-name ...,debug-threads=on, or run as root with debugfs mounted",
-			       c->name);
+			       "which threads run its vCPUs is not known: start QEMU with "
+			       "-name ...,debug-threads=on, or run as root with debugfs mounted");
 	}
 	if (!b || c->vm->accel == VM_ACCEL_TCG)
 		return 0;

@@ -47,3 +47,14 @@ stop_vms() {
 teardown() {
 	stop_vms
 }
+
+# A process that stays, with QEMU's name and command line but nothing of QEMU in it.
+fake_qemu() {
+	mkfifo "$BATS_TEST_TMPDIR/fifo"
+	cp "$(command -v bash)" "$BATS_TEST_TMPDIR/qemu-system-x86_64"
+	"$BATS_TEST_TMPDIR/qemu-system-x86_64" -c 'read -r line' arg0 "$@" \
+		<>"$BATS_TEST_TMPDIR/fifo" >/dev/null 2>&1 3>&- &
+	VM_PID=$!
+	vm_pids+=("$VM_PID")
+	until grep -qs '^qemu-system-x86$' /proc/"$VM_PID"/comm; do sleep 0.1; done
+}

@@ -171,17 +171,6 @@ start_raw() {
 	[[ "$output" == *"lst8 is a i386 guest"* ]]
 }
 
-# A process that stays, with QEMU's name and command line but nothing of QEMU in it.
-fake_qemu() {
-	mkfifo "$BATS_TEST_TMPDIR/fifo"
-	cp "$(command -v bash)" "$BATS_TEST_TMPDIR/qemu-system-x86_64"
-	"$BATS_TEST_TMPDIR/qemu-system-x86_64" -c 'read -r line' arg0 "$@" \
-		<>"$BATS_TEST_TMPDIR/fifo" >/dev/null 2>&1 3>&- &
-	VM_PID=$!
-	vm_pids+=("$VM_PID")
-	until grep -qs '^qemu-system-x86$' /proc/"$VM_PID"/comm; do sleep 0.1; done
-}
-
 @test "list: under KVM the tcg backend says that it cannot, and why" {
 	fake_qemu -name fakekvm -accel kvm -m 1G
 	run row fakekvm

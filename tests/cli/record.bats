@@ -27,10 +27,15 @@ load helper
 	done
 	run "$VMPROF" record -c 18446744073709551615
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"is not a period"* ]]
+	[[ "$output" == *"-c '18446744073709551615' is not a period"* ]]
 	run "$VMPROF" record -o ''
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"-o ''"* ]]
+	for args in 0 65529 99999 many 1x ''; do
+		run "$VMPROF" record --call-graph "dwarf,$args"
+		[ "$status" -eq 2 ]
+		[[ "$output" == *"--call-graph dwarf,BYTES: '$args' is not "*" from 1 to 65528" ]]
+	done
 	run "$VMPROF" record --call-graph lbr
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"'fp'"* ]]
@@ -150,7 +155,7 @@ load helper
 	[ "$status" -eq 0 ]
 	run "$VMPROF" record --count often
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"is not a period"* ]]
+	[[ "$output" == *"--count 'often' is neither a period nor 'cpu' or 'domain'" ]]
 }
 
 @test "record: a file that is there is kept as FILE.old" {

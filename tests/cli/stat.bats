@@ -270,6 +270,13 @@ count_both() {
 	[[ "$output" == *"msec task-clock:u "*" page-faults:u "* ]]
 }
 
+@test "stat: a VM whose threads are not known is named once" {
+	fake_qemu -name nothreads -accel kvm -m 1G
+	run "$VMPROF" stat --vm nothreads -e task-clock -- true
+	[ "$status" -eq 1 ]
+	[[ "$output" == "vmprof stat: VM 'nothreads': which threads run its vCPUs is not known: start QEMU with -name ...,debug-threads=on"* ]]
+}
+
 @test "stat --exits: a VM without KVM has none" {
 	start_vm ex1
 	run "$VMPROF" stat --exits --vm ex1 -- true
