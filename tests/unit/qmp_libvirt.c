@@ -11,6 +11,7 @@
 #include "tests/unit/test.h"
 #include "util/xalloc.h"
 
+#define UUID  "926f5a7d-62d3-470a-8846-4506a887f56d"
 #define SOON  20
 #define LATER 30000
 
@@ -88,7 +89,7 @@ static const struct libvirt_calls calls = {
 static struct vm vm_of(uint32_t user)
 {
 	return (struct vm){.name = "lv",
-			   .uuid = "926f5a7d-62d3-470a-8846-4506a887f56d",
+			   .uuid = UUID,
 			   .libvirt = true,
 			   .libvirt_state = true,
 			   .libvirt_user = user};
@@ -120,7 +121,7 @@ static void test_who_is_asked(void)
 	struct vm vm = vm_of(0);
 	struct qmp_libvirt *l;
 
-	known_uuid = vm.uuid;
+	known_uuid = UUID;
 	known_uri = "qemu:///system";
 	CHECK_EQ(open_one(&l, &vm, LATER, NULL), 0);
 	qmp_libvirt_close(l);
@@ -161,7 +162,7 @@ static void test_answers(void)
 	struct qmp_libvirt *l;
 	char *reply;
 
-	known_uuid = vm.uuid;
+	known_uuid = UUID;
 	CHECK_EQ(open_one(&l, &vm, LATER, NULL), 0);
 	atomic_store(&answer, "CPU#0");
 	CHECK_EQ(ask(l, LATER, &reply), 0);
@@ -195,6 +196,7 @@ static void test_hanging(void)
 	struct qmp_libvirt *l;
 	char *reply;
 
+	known_uuid = UUID;
 	CHECK_EQ(open_one(&l, &vm, LATER, NULL), 0);
 	atomic_store(&hangs, true);
 	CHECK_EQ(ask(l, SOON, &reply), -ETIMEDOUT);
