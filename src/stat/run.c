@@ -9,12 +9,23 @@
 #include "util/clock.h"
 #include "util/text.h"
 
+static int open_vm(struct stat_run *r, const struct stat_kind *k, unsigned i,
+		   struct vmprof_err *err)
+{
+	if (r->vms.vm[i]->hypervisor == VM_HYPERVISOR_XEN)
+		return err_set(err, ENOTSUP,
+			       "nothing can be counted of a domain of Xen, which has no thread on "
+			       "this host and whose hypervisor lends nobody its counters: take "
+			       "samples, with vmprof record");
+	return k->open(r, r->vms.vm[i], &r->vms.events[i], err);
+}
+
 /* With --all-vms one that cannot be counted, or has ended meanwhile, does not spoil the others. */
 static int open_vms(struct stat_run *r, const struct stat_kind *k, struct vmprof_err *err)
 {
 	for (unsigned i = 0; i < r->vms.n;) {
 		char name[128];
-		int rc = k->open(r, r->vms.vm[i], &r->vms.events[i], err);
+		int rc = open_vm(r, k, i, err);
 
 		if (!rc) {
 			i++;
