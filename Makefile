@@ -64,8 +64,8 @@ HAVE_LIBLZMA   := $(call have,lzma.h,-llzma)
 HAVE_LIBDW     := $(call have,elfutils/libdw.h,-ldw -lelf)
 # Xen's libraries are loaded when they are needed; libxenctrl is another one for each version of Xen.
 XEN_TOOLS_VERSION := $(shell $(PKGCONFIG) --modversion xencontrol 2>/dev/null | cut -d . -f 1,2)
-HAVE_XEN := $(shell printf '\043include <xenctrl.h>\n\043include <xenforeignmemory.h>\n\043include <xenstore.h>\n%s' \
-	'typedef char x86_64_only[sizeof(((vcpu_guest_context_t *)0)->gs_base_kernel)];' | \
+HAVE_XEN := $(shell { printf '\043include <%s>\n' xencall.h xenctrl.h xenforeignmemory.h xenstore.h xen/xenoprof.h; \
+	echo 'typedef char x86_64_only[sizeof(((vcpu_guest_context_t *)0)->gs_base_kernel)];'; } | \
 	$(CC) -x c -fsyntax-only - 2>/dev/null && test -n '$(XEN_TOOLS_VERSION)' && echo 1 || echo 0)
 
 # A warning option that this compiler knows. Cut messages are meant to be cut.

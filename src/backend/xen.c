@@ -9,6 +9,7 @@
 #include <string.h>
 
 #include "backend/clockevent.h"
+#include "backend/xen_pmu.h"
 #include "backend/xen_session.h"
 #include "util/text.h"
 #include "util/xalloc.h"
@@ -37,6 +38,7 @@ static struct xen_session *xen_of(struct backend_session *s)
 
 static void xen_probe(const struct vm *vm, struct backend_caps *caps)
 {
+	struct xen_pmu_answers answers;
 	struct vmprof_err err = {0};
 	struct xen xen;
 
@@ -48,8 +50,11 @@ static void xen_probe(const struct vm *vm, struct backend_caps *caps)
 				      .can_pause = true};
 	if (vm->hypervisor != VM_HYPERVISOR_XEN)
 		not_a_domain(vm, &err);
-	else if (!xen_open(&xen, true, &err))
+	else if (!xen_open(&xen, true, &err)) {
+		xen_pmu_ask(&xen, &answers);
+		xen_pmu_text(&answers, caps->lacks, sizeof(caps->lacks));
 		xen_close(&xen);
+	}
 	caps->usable = !err.code;
 	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);
 }

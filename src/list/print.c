@@ -201,6 +201,8 @@ static void print_backends(const struct list_row *r, FILE *f)
 				c->exact_ip ? "exact addresses"
 					    : "addresses are starts of translated blocks");
 		fputc('\n', f);
+		if (c->usable && c->lacks[0])
+			print_field(f, "", c->lacks);
 	}
 }
 
@@ -317,6 +319,8 @@ static struct json_object *json_backends(const struct list_row *r)
 		add_bool(o, "usable", c->usable);
 		if (!c->usable)
 			add_text(o, "why_not", c->why_not);
+		if (c->usable && c->lacks[0])
+			add_text(o, "lacks", c->lacks);
 		for (unsigned e = 0; c->events && c->events[e]; e++)
 			json_object_array_add(events, json_object_new_string(c->events[e]));
 		json_object_object_add(o, "events", events);

@@ -40,6 +40,10 @@ static const struct library {
 	{"libxenforeignmemory.so.1",
 	 {CALL(memory_open, xenforeignmemory_open), CALL(memory_close, xenforeignmemory_close),
 	  CALL(memory_map, xenforeignmemory_map), CALL(memory_unmap, xenforeignmemory_unmap)}},
+	{"libxencall.so.1",
+	 {CALL(call_open, xencall_open), CALL(call_close, xencall_close),
+	  CALL(alloc_buffer, xencall_alloc_buffer), CALL(free_buffer, xencall_free_buffer),
+	  CALL(call2, xencall2)}},
 	{"libxenstore.so.4",
 	 {CALL(store_open, xs_open), CALL(store_close, xs_close), CALL(store_read, xs_read)}},
 };

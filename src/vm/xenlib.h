@@ -9,6 +9,7 @@
 #include "util/err.h"
 
 #if HAVE_XEN
+#include <xencall.h>
 #include <xenctrl.h>
 #include <xenforeignmemory.h>
 #include <xenstore.h>
@@ -30,6 +31,11 @@ struct xen_calls {
 	__typeof__(xenforeignmemory_close) *memory_close;
 	__typeof__(xenforeignmemory_map) *memory_map;
 	__typeof__(xenforeignmemory_unmap) *memory_unmap;
+	__typeof__(xencall_open) *call_open;
+	__typeof__(xencall_close) *call_close;
+	__typeof__(xencall_alloc_buffer) *alloc_buffer;
+	__typeof__(xencall_free_buffer) *free_buffer;
+	__typeof__(xencall2) *call2;
 	__typeof__(xs_open) *store_open;
 	__typeof__(xs_close) *store_close;
 	__typeof__(xs_read) *store_read;

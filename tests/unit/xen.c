@@ -7,6 +7,7 @@
 
 #include "backend/cputicks.h"
 #include "backend/frames.h"
+#include "backend/xen_pmu.h"
 #include "backend/xen_regs.h"
 #include "guest/x86.h"
 #include "tests/unit/test.h"
@@ -368,6 +369,66 @@ static void test_hvm_registers(void)
 	CHECK_EQ(regs.gdt_base, 0xfffffe0000001000);
 	CHECK_EQ(regs.efer, 0xd01);
 }
+
+/* ---------- what Xen says of its PMU ---------- */
+
+static void test_pmu_text(void)
+{
+	struct xen_pmu_answers a = {.mode_error = EOPNOTSUPP, .feature_error = EPERM};
+	char text[320];
+
+	a.oprof.num_events = 4;
+	strcpy(a.oprof.cpu_type, "x86-64/hammer");
+	xen_pmu_text(&a, text, sizeof(text));
+	CHECK_STR(text, "no hardware events: Xen answers XENPMU_mode_get: Operation not supported; "
+			"XENPMU_feature_get: Operation not permitted; "
+			"XENOPROF_init: 4 counters of x86-64/hammer");
+	a = (struct xen_pmu_answers){.mode = 1, .features = 6, .oprof_error = ENODEV};
+	xen_pmu_text(&a, text, sizeof(text));
+	CHECK_STR(text, "no hardware events: Xen answers XENPMU_mode_get: "
+			"self (domains count for themselves); XENPMU_feature_get: 0x6; "
+			"XENOPROF_init: No such device");
+	/* A name that does not end is cut where its room does. */
+	a = (struct xen_pmu_answers){.mode = 99};
+	memset(a.oprof.cpu_type, 'x', sizeof(a.oprof.cpu_type));
+	xen_pmu_text(&a, text, sizeof(text));
+	CHECK(strstr(text, "mode_get: one that vmprof does not know; "));
+	CHECK(strlen(text) < sizeof(text) - 1);
+}
+
+/* ---------- what is hostile, or of another version ---------- */
+
+/* A name is what XenStore has, which a domain may have been allowed to write. */
+static void test_hostile_names(void)
+{
+	xc_domaininfo_t info = {.domain = 9};
+	char *huge = xmalloc(1 << 20);
+	struct vm *vm;
+
+	memset(huge, 'n', (1 << 20) - 1);
+	huge[(1 << 20) - 1] = 0;
+	vm = xen_vm_new(&info, huge);
+	CHECK(strlen(vm->name) <= 4096);
+	vm_free(vm);
+	free(huge);
+	vm = xen_vm_new(&info, "../../etc/\x1b[2J");
+	CHECK_STR(vm->name, "../../etc/\x1b[2J"); /* shown escaped, and never a path */
+	vm_free(vm);
+}
+
+static void test_call_errors(void)
+{
+	struct vmprof_err err = {0};
+
+	CHECK_EQ(xen_call_error(-EACCES, "ask Xen for its domains", &err), -EACCES);
+	CHECK(strstr(err.msg, "cannot ask Xen for its domains: permission denied"));
+	CHECK(strstr(err.msg, "only with the tools of the Xen that runs (this vmprof was built "
+			      "for Xen " XEN_TOOLS_VERSION ")"));
+	CHECK_EQ(xen_call_error(EPERM, "open /dev/xen/privcmd", &err), -EPERM);
+	CHECK_STR(err.msg, "cannot open /dev/xen/privcmd: only root in dom0 may do that");
+	CHECK_EQ(xen_call_error(ENOSYS, "x", &err), -ENOSYS);
+	CHECK_STR(err.msg, "cannot x: Function not implemented");
+}
 #endif
 
 int main(void)
@@ -384,6 +445,9 @@ int main(void)
 	test_domain_info();
 	test_pv_registers();
 	test_hvm_registers();
+	test_pmu_text();
+	test_hostile_names();
+	test_call_errors();
 #endif
 	return test_done();
 }
