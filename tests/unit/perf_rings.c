@@ -64,7 +64,7 @@ static void setup_init(struct setup *t)
 	t->event = (struct event){.name = "cycles", .freq = true, .rate = RATE, .guest = true};
 	t->vm = (struct vm){.name = "many", .nr_vcpus = NR_VCPUS};
 	t->s.base.backend = &backend_perf;
-	t->s.vm = &t->vm;
+	t->s.base.vm = &t->vm;
 	t->s.events = &t->event;
 	t->s.nr_events = 1;
 	t->s.epoll = epoll_create1(0);
