@@ -9,6 +9,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 #include <sys/uio.h>
 #include <unistd.h>
 
@@ -145,6 +146,41 @@ int proc_has_fd(pid_t pid, const char *target)
 
 	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
 	return proc_each_number(path, fd_is_target, &s);
+}
+
+struct mapped_search {
+	pid_t pid;
+	uint64_t inode;
+	int flags;
+	int found;
+};
+
+static int fd_is_mapped(void *ctx, pid_t fd)
+{
+	struct mapped_search *s = ctx;
+	char path[48];
+	struct stat st;
+
+	snprintf(path, sizeof(path), "/proc/%d/fd/%d", s->pid, fd);
+	if (stat(path, &st) || st.st_ino != s->inode || !S_ISREG(st.st_mode))
+		return 0;
+	s->found = open(path, s->flags | O_CLOEXEC);
+	return s->found >= 0;
+}
+
+int proc_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t inode, int flags)
+{
+	struct mapped_search s = {pid, inode, flags, -1};
+	char path[96];
+	int fd;
+
+	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, start, end);
+	fd = open(path, flags | O_CLOEXEC);
+	if (fd >= 0)
+		return fd;
+	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
+	proc_each_number(path, fd_is_mapped, &s);
+	return s.found;
 }
 
 static bool parse_map(const char *line, struct proc_map *m)

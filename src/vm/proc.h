@@ -53,6 +53,13 @@ void proc_maps_free(struct proc_maps *maps);
 /* The map that @addr lies in, or NULL. */
 const struct proc_map *proc_maps_find(const struct proc_maps *maps, uint64_t addr);
 
+/*
+ * The regular file that is mapped at [start, end), a whole line of maps, and has this inode: by the
+ * mapping itself, which wants a capability, or by the process's descriptors. A descriptor that was
+ * opened anew, with @flags, or -1.
+ */
+int proc_open_mapped(pid_t pid, uint64_t start, uint64_t end, uint64_t inode, int flags);
+
 /* Reads @len bytes of the process's memory. 0, -ESRCH, -EPERM, -EFAULT. */
 int proc_read_memory(pid_t pid, uint64_t addr, void *buf, size_t len);
 

@@ -16,6 +16,7 @@
 
 struct object {
 	char *id;
+	char *path; /* mem-path, or NULL */
 	uint64_t size;
 	enum ram_backing backing;
 };
@@ -42,6 +43,7 @@ struct cmdline {
 	char *memory_backend; /* id, of -machine memory-backend= */
 	char *qmp_chardev;    /* id, of -mon mode=control */
 	char *machine_accels; /* "kvm:tcg", of -machine accel= */
+	char *ivshmem;	      /* id, of -device ivshmem-plain,memdev= */
 	bool kvm, memory_given;
 };
 
@@ -231,6 +233,7 @@ static void opt_object(struct cmdline *c, const char *arg)
 		bool shared = share ? is_on(share) : !strcmp(type, "memory-backend-memfd");
 
 		o.id = id;
+		o.path = qemu_opts_get(arg, "qom-type", "mem-path");
 		o.backing = shared ? RAM_BACKING_SHARED : RAM_BACKING_ANON;
 		c->objects[c->nr_objects++] = o;
 		id = NULL;
@@ -295,6 +298,10 @@ static void opt_device(struct cmdline *c, const char *arg)
 			b->has_addr = addr != NULL;
 			b->addr = addr ? strtoull(addr, NULL, 0) : 0;
 		}
+	}
+	if (driver && memdev && !strcmp(driver, "ivshmem-plain") && !c->ivshmem) {
+		c->ivshmem = memdev;
+		memdev = NULL;
 	}
 	free(driver);
 	free(memdev);
@@ -462,10 +469,23 @@ static void settle_monitor(struct cmdline *c)
 			c->vm->qmp_path = xstrdup(c->chardevs[i].path);
 }
 
+/* Memory that QEMU has for itself, since it is not shared, is no way to the guest. */
+static void settle_shared(struct cmdline *c)
+{
+	const struct object *o = c->ivshmem ? find_object(c, c->ivshmem) : NULL;
+
+	if (!o || o->backing != RAM_BACKING_SHARED)
+		return;
+	c->vm->shared_size = o->size;
+	c->vm->shared_path = o->path ? xstrdup(o->path) : NULL;
+}
+
 static void cmdline_free(struct cmdline *c)
 {
-	for (unsigned i = 0; i < c->nr_objects; i++)
+	for (unsigned i = 0; i < c->nr_objects; i++) {
 		free(c->objects[i].id);
+		free(c->objects[i].path);
+	}
 	for (unsigned i = 0; i < c->nr_nodes; i++)
 		free(c->nodes[i].memdev);
 	for (unsigned i = 0; i < c->nr_chardevs; i++) {
@@ -475,6 +495,7 @@ static void cmdline_free(struct cmdline *c)
 	free(c->memory_backend);
 	free(c->qmp_chardev);
 	free(c->machine_accels);
+	free(c->ivshmem);
 	free(c);
 }
 
@@ -531,6 +552,7 @@ struct vm *qemu_vm_new(const char *args, size_t len, const char *exe, struct qem
 	settle_ram(c);
 	settle_accels(c, base_name(args));
 	settle_monitor(c);
+	settle_shared(c);
 	vm->named = vm->name && vm->name[0];
 	cmdline_free(c);
 	return vm;

@@ -278,42 +278,6 @@ int vm_access_error(const struct vm *vm, int code, const char *what, struct vmpr
 		       what, name, vm->pid);
 }
 
-struct fd_search {
-	pid_t pid;
-	const struct ram_place *place;
-	int found;
-};
-
-static int fd_is_file(void *ctx, pid_t fd)
-{
-	struct fd_search *s = ctx;
-	char path[48];
-	struct stat st;
-
-	snprintf(path, sizeof(path), "/proc/%d/fd/%d", s->pid, fd);
-	if (stat(path, &st) || st.st_ino != s->place->inode || !S_ISREG(st.st_mode))
-		return 0;
-	s->found = open(path, O_RDONLY | O_CLOEXEC);
-	return s->found >= 0;
-}
-
-/* The file behind a mapping: by the mapping itself, which wants a capability, or by QEMU's fds. */
-static int open_file(pid_t pid, const struct ram_place *p)
-{
-	struct fd_search s = {pid, p, -1};
-	char path[96];
-	int fd;
-
-	snprintf(path, sizeof(path), "/proc/%d/map_files/%" PRIx64 "-%" PRIx64, pid, p->map_start,
-		 p->map_end);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	if (fd >= 0)
-		return fd;
-	snprintf(path, sizeof(path), "/proc/%d/fd", pid);
-	proc_each_number(path, fd_is_file, &s);
-	return s.found;
-}
-
 /* Maps the block here if its file can be had; it is read through QEMU's memory otherwise. */
 static void map_block(struct vm_ram *ram, struct block *b, const struct ram_place *p)
 {
@@ -321,7 +285,9 @@ static void map_block(struct vm_ram *ram, struct block *b, const struct ram_plac
 	struct stat st;
 	size_t page = PAGE;
 	void *here;
-	int fd = p->shared ? open_file(ram->pid, p) : -1;
+	int fd = p->shared
+			 ? proc_open_mapped(ram->pid, p->map_start, p->map_end, p->inode, O_RDONLY)
+			 : -1;
 
 	if (fd < 0)
 		return;
@@ -332,7 +298,7 @@ static void map_block(struct vm_ram *ram, struct block *b, const struct ram_plac
 	if (fs.f_type == HUGETLBFS_MAGIC)
 		page = (size_t)fs.f_bsize;
 	here = mmap(NULL, b->size, PROT_READ, MAP_SHARED | MAP_NORESERVE, fd, (off_t)p->file_off);
-	b->guard = here == MAP_FAILED ? -1 : sigbus_guard(here, b->size, page);
+	b->guard = here == MAP_FAILED ? -1 : sigbus_guard(here, b->size, page, PROT_READ);
 	if (b->guard < 0) {
 		if (here != MAP_FAILED)
 			munmap(here, b->size);

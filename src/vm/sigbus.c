@@ -18,6 +18,7 @@ static struct slot {
 	_Atomic size_t len;
 	_Atomic uintptr_t addr;
 	size_t page;
+	int prot;
 	atomic_bool hit;
 } slots[SLOTS];
 
@@ -35,7 +36,7 @@ static bool cover(uintptr_t at)
 			continue;
 		/* To the end: a file is cut at one place, and a page at a time would use up the
 		 * maps that a process may have. */
-		if (mmap((void *)from, addr + len - from, PROT_READ,
+		if (mmap((void *)from, addr + len - from, slots[i].prot,
 			 MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED | MAP_NORESERVE, -1,
 			 0) == MAP_FAILED)
 			return false;
@@ -65,7 +66,7 @@ static void install(void)
 	sigaction(SIGBUS, &sa, &before);
 }
 
-int sigbus_guard(void *addr, size_t len, size_t page)
+int sigbus_guard(void *addr, size_t len, size_t page, int prot)
 {
 	pthread_once(&installed, install);
 	for (int i = 0; i < SLOTS; i++) {
@@ -74,6 +75,7 @@ int sigbus_guard(void *addr, size_t len, size_t page)
 		if (!atomic_compare_exchange_strong(&slots[i].addr, &none, (uintptr_t)addr))
 			continue;
 		slots[i].page = page;
+		slots[i].prot = prot;
 		atomic_store(&slots[i].hit, false);
 		atomic_store(&slots[i].len, len);
 		return i;

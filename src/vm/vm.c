@@ -281,6 +281,7 @@ void vm_free(struct vm *vm)
 	free(vm->binary);
 	free(vm->vcpus);
 	free(vm->qmp_path);
+	free(vm->shared_path);
 	free(vm->ram_spec);
 	free(vm);
 }

@@ -54,7 +54,11 @@ struct vm {
 	uint64_t memory; /* bytes of RAM asked for with -m; 0 unknown */
 	struct vm_vcpu *vcpus;
 	uint32_t nr_vcpus;
-	char *qmp_path;	    /* unix socket of a QMP monitor, or NULL */
+	char *qmp_path; /* unix socket of a QMP monitor, or NULL */
+	/* Bytes of the memory of its first ivshmem-plain device; 0: it has none, or shares it not
+	 */
+	uint64_t shared_size;
+	char *shared_path;  /* mem-path of that memory, or NULL */
 	bool libvirt;	    /* started by libvirt */
 	bool libvirt_state; /* libvirt's own state of it was read: root's, or libvirt_user's */
 	uint32_t libvirt_user;

@@ -243,6 +243,48 @@ static void test_blocks(void)
 }
 
 /* More of everything than there is room for. */
+/* The memory that a log may be in. */
+static void test_shared(void)
+{
+	static const struct {
+		const char *args, *path;
+		uint64_t size;
+	} cases[] = {
+		{"q|-object|memory-backend-file,id=log,share=on,mem-path=/dev/shm/a,,b,size=4M|"
+		 "-device|ivshmem-plain,memdev=log",
+		 "/dev/shm/a,b", 4 * MIB},
+		/* in any order, and as libvirt writes it */
+		{"q|-device|{\"driver\":\"ivshmem-plain\",\"memdev\":\"shmmem-shmem0\"}|-object|"
+		 "{\"qom-type\":\"memory-backend-file\",\"id\":\"shmmem-shmem0\",\"mem-path\":"
+		 "\"/dev/shm/w\",\"size\":8388608,\"share\":true}",
+		 "/dev/shm/w", 8 * MIB},
+		{"q|-object|memory-backend-memfd,id=m,size=1M|-device|ivshmem-plain,memdev=m", NULL,
+		 MIB},
+		/* the first one's, as the guest's module takes it */
+		{"q|-object|memory-backend-memfd,id=m,size=1M|-object|memory-backend-memfd,id=n,"
+		 "size=2M|"
+		 "-device|ivshmem-plain,memdev=n|-device|ivshmem-plain,memdev=m",
+		 NULL, 2 * MIB},
+		{"q|-object|memory-backend-file,id=log,mem-path=/"
+		 "x,size=4M|-device|ivshmem-plain,memdev=log",
+		 NULL, 0},
+		{"q|-device|ivshmem-plain,memdev=log", NULL, 0},
+		{"q|-object|memory-backend-memfd,id=m,size=1M|-device|ivshmem-doorbell,memdev=m",
+		 NULL, 0},
+	};
+
+	for (size_t i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct vm *vm = parse(cases[i].args);
+
+		CHECK_EQ(vm->shared_size, cases[i].size);
+		if (cases[i].path)
+			CHECK_STR(vm->shared_path, cases[i].path);
+		else
+			CHECK(!vm->shared_path);
+		vm_free(vm);
+	}
+}
+
 static void test_too_many(void)
 {
 	struct buf b = {0};
@@ -347,6 +389,7 @@ int main(void)
 	test_smp();
 	test_monitor();
 	test_blocks();
+	test_shared();
 	test_too_many();
 	test_is_vm();
 	test_arch();

@@ -254,7 +254,7 @@ static void test_foreign_sigbus(void)
 	CHECK(!ftruncate(fileno(f), 2 * 4096));
 	guarded = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(f), 0);
 	other = mmap(NULL, 4096, PROT_READ, MAP_SHARED, fileno(f), 4096);
-	slot = sigbus_guard(guarded, 4096, 4096);
+	slot = sigbus_guard(guarded, 4096, 4096, PROT_READ);
 	CHECK(!ftruncate(fileno(f), 0));
 	pid = fork();
 	if (!pid) {
