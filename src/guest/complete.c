@@ -264,23 +264,6 @@ static void take_chain(const struct raw_sample *raw, struct sample *out)
 	out->chain_len = n;
 }
 
-/* An agent in the guest knows whose sample it is. */
-static void take_process(struct guest *g, const struct raw_sample *raw, struct sample *out)
-{
-	struct guest_task t = {
-		.task = (uint32_t)raw->tid, /* no address of the kernel's */
-		.pid = raw->tid,
-		.tgid = raw->pid,
-	};
-	int rc;
-
-	memcpy(t.comm, raw->comm, sizeof(raw->comm));
-	guest_procs_see(&g->procs, &t, raw->time, &rc);
-	out->pid = raw->pid;
-	out->tid = raw->tid;
-	out->unattributed = SAMPLE_ATTRIBUTED;
-}
-
 /* What the host did is nothing of the guest's; whose it is, its source knows. */
 static void take_host(const struct raw_sample *raw, struct sample *out)
 {
@@ -326,7 +309,7 @@ int guest_complete(struct guest *g, const struct raw_sample *raw, struct sample 
 	if (raw->has & RAW_HAS_CHAIN && g->cfg.chains)
 		take_chain(raw, out);
 	if (raw->has & RAW_HAS_PROCESS)
-		take_process(g, raw, out);
+		rc = guest_from_name(g, raw, out);
 	else if (raw->has & (RAW_HAS_REGS | RAW_HAS_GENERAL))
 		rc = from_registers(g, raw, out);
 	else if (raw->has & RAW_HAS_MODE && sample_mode_is_guest(raw->mode))

@@ -73,4 +73,9 @@ void guest_see_code(struct guest *g, const uint64_t *addr, unsigned n, uint64_t 
  * -ESRCH */
 int guest_from_address(struct guest *g, struct sample *out);
 
+/* ---------- named.c ---------- */
+
+/* The sample's source has named its process and thread; @out has its chain. 0 or -ESRCH */
+int guest_from_name(struct guest *g, const struct raw_sample *raw, struct sample *out);
+
 #endif

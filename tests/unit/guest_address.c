@@ -134,6 +134,49 @@ static uint64_t shared(struct setup *s)
 	return st.shared;
 }
 
+/* Its source has named the process: what that has mapped is in memory. */
+static void test_named(void)
+{
+	const uint64_t chain[] = {FG_FUNC_0 + 8, FT_FUNC(1) + 8};
+	struct raw_sample raw = {
+		.has = RAW_HAS_IP | RAW_HAS_MODE | RAW_HAS_PROCESS | RAW_HAS_CHAIN,
+		.time = clock_now_ns(),
+		.ip = FT_FUNC(0) + 8,
+		.mode = SAMPLE_MODE_GUEST_USER,
+		.pid = FT_PID,
+		.tid = FT_PID + 1,
+		.comm = "thread",
+		.chain = chain,
+		.chain_len = 2,
+	};
+	struct guest_dso dso;
+	struct setup s;
+
+	setup(&s, true);
+	drain(&s);
+	CHECK_EQ(guest_complete(s.guest, &raw, &s.out), 0);
+	drain(&s);
+	CHECK(!strstr(s.log, "EXIT")); /* it is the process that is known already */
+	CHECK(strstr(s.log, "FORK 100 \nCOMM 100 thread\n"));
+	CHECK_EQ(s.out.pid, FT_PID);
+	CHECK_EQ(s.out.tid, FT_PID + 1);
+	CHECK(s.out.has_dso);
+	CHECK_EQ(s.out.dso_offset, FT_FUNC(0) + 8 - FT_CODE);
+	CHECK(guest_next_hit_dso(s.guest, &dso));
+	CHECK_STR(dso.path, "/srv/app");
+	raw.ip = LOST;
+	CHECK_EQ(guest_complete(s.guest, &raw, &s.out), 0);
+	CHECK(!s.out.has_dso);
+	CHECK_EQ(s.out.pid, FT_PID);
+	raw.pid = raw.tid = 4711; /* in no list: one that came and went */
+	CHECK_EQ(guest_complete(s.guest, &raw, &s.out), 0);
+	drain(&s);
+	CHECK(strstr(s.log, "COMM 4711 thread"));
+	CHECK_EQ(s.out.pid, 4711);
+	CHECK_EQ(s.out.unattributed, SAMPLE_ATTRIBUTED);
+	teardown(&s);
+}
+
 /* The kernel that memory shows is the one that registers lead to. */
 static void test_scan(bool la57, bool pti)
 {
@@ -301,5 +344,6 @@ int main(void)
 	test_several_owners();
 	test_contradiction();
 	test_ended();
+	test_named();
 	return test_done();
 }
