@@ -23,7 +23,7 @@ enum {
 };
 
 struct line {
-	uint32_t cpu;
+	uint64_t cpu;	/* and behind all CPUs of the host those of guests */
 	size_t at, len; /* in the text */
 };
 
@@ -168,12 +168,17 @@ static void put_time(struct buf *b, uint64_t time)
 	text_str(b, "  ");
 }
 
-static void put_cpu(struct buf *b, uint32_t cpu)
+/* A sample that was taken in the guest knows that one's CPU only. */
+static void put_cpu(struct buf *b, const struct perfdata_record *rec)
 {
-	if (cpu == UINT32_MAX)
+	if (rec->cpu != UINT32_MAX) {
+		text_dec0(b, rec->cpu, CPU_WIDTH);
+	} else if (rec->vcpu >= 0) {
+		text_char(b, 'v');
+		text_dec0(b, (uint64_t)rec->vcpu, CPU_WIDTH - 1);
+	} else {
 		text_right(b, "-", 1, CPU_WIDTH);
-	else
-		text_dec0(b, cpu, CPU_WIDTH);
+	}
 	text_str(b, "  ");
 }
 
@@ -193,9 +198,12 @@ static void put_line(struct timeline *t, const struct perfdata_record *rec,
 	t->time = rec->time;
 	t->printed = true;
 	l = &t->tied[t->nr_tied++];
-	*l = (struct line){.cpu = rec->cpu, .at = b->len};
+	*l = (struct line){.cpu = rec->cpu == UINT32_MAX
+					  ? (uint64_t)UINT32_MAX + 1 + (uint32_t)rec->vcpu
+					  : rec->cpu,
+			   .at = b->len};
 	put_time(b, rec->time);
-	put_cpu(b, rec->cpu);
+	put_cpu(b, rec);
 	put_left(b, vm_name(t, thread->machine), VM_WIDTH);
 	if (t->show_events)
 		put_left(b, strtab_intern_escaped(t->texts, rec->evsel->name), EVENT_WIDTH);
