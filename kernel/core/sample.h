@@ -89,6 +89,13 @@ _Static_assert(sizeof(struct vmp_guest_sample) == 56, "the layout is part of the
 /* In a chain: the addresses behind it are of user mode. No address of code is that one. */
 #define VMP_CHAIN_USER (~0ull - 511)
 
+/*
+ * arm64: the address behind it is x30's, of user mode: the caller of the innermost function of user
+ * mode if that one has not saved it, as functions that call nothing do not; else nothing. It comes
+ * before the others of user mode.
+ */
+#define VMP_CHAIN_LINK (~0ull - 510)
+
 /* What a thread is called, before its first sample on a CPU since another one's, and when the name
  * has changed. */
 struct vmp_guest_task {

@@ -61,6 +61,20 @@ static u64 code_address(u64 address)
 #endif
 }
 
+/* Whether it is an address of the chain is not seen from here; see core/sample.h. */
+static u32 link_register(const struct pt_regs *regs, u64 *chain, u32 room)
+{
+#ifdef CONFIG_ARM64
+	if (room < 2)
+		return 0;
+	chain[0] = VMP_CHAIN_LINK;
+	chain[1] = code_address(regs->regs[30]);
+	return 2;
+#else
+	return 0;
+#endif
+}
+
 static u32 user_chain(const struct pt_regs *regs, u64 *chain, u32 room)
 {
 	u64 fp = frame_pointer_of(regs);
@@ -69,7 +83,7 @@ static u32 user_chain(const struct pt_regs *regs, u64 *chain, u32 room)
 
 	if (!is_64bit(regs))
 		return 0;
-	for (nr = 0; nr < room && fp && fp % 8 == 0; nr++) {
+	for (nr = link_register(regs, chain, room); nr < room && fp && fp % 8 == 0; nr++) {
 		if (copy_from_user_nofault(&frame, (const void __user *)fp, sizeof(frame)) ||
 		    !frame.address)
 			break;

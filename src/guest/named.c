@@ -6,7 +6,9 @@
  */
 #include <errno.h>
 #include <string.h>
+#include <linux/perf_event.h>
 
+#include "guest/cfi.h"
 #include "guest/work.h"
 
 /* The thread by its name and numbers, as one of that process, if it is known from memory too. */
@@ -56,6 +58,42 @@ static void see_files(struct guest *g, const struct raw_sample *raw, struct samp
 	}
 }
 
+/*
+ * Frame records are what the chain was made of. Is the caller of the function at @ip still in x30
+ * (@link), so that there is none of it? By the function's frame information; @next is the return
+ * address in the innermost record. Where it is stored already, the record may not be in use yet:
+ * then x30 is no other one's.
+ */
+static bool is_caller(struct guest *g, struct guest_process *p, uint64_t ip, uint64_t link,
+		      uint64_t next, uint64_t time)
+{
+	struct cfi_place place;
+
+	if (link == next || !guest_process_map(p, link) ||
+	    guest_cfi_find(&g->km, p, ip, time, &place))
+		return false;
+	if (unwind_rule_of(&place.row, place.row.ra).place == UNWIND_SAME)
+		return true;
+	return link - place.function - 1 >= place.function_end - place.function;
+}
+
+/* Puts x30 behind the innermost user function if it is that one's caller. */
+static void settle_link(struct guest *g, const struct raw_sample *raw, struct sample *out)
+{
+	struct guest_process *p = hashmap_get(&g->procs.by_tgid, (uint32_t)raw->pid);
+	uint32_t i = 0, n = out->chain_len;
+
+	while (i < n && out->chain[i] != (uint64_t)PERF_CONTEXT_USER)
+		i++;
+	i += 2; /* behind the marker and the function */
+	if (!p || i > n || n >= SAMPLE_MAX_CHAIN ||
+	    !is_caller(g, p, out->chain[i - 1], raw->link, i < n ? out->chain[i] : 0, raw->time))
+		return;
+	memmove(out->chain + i + 1, out->chain + i, (n - i) * sizeof(*out->chain));
+	out->chain[i] = raw->link;
+	out->chain_len++;
+}
+
 /* Code of the kernel's modules, too, and of all processes that there are. 0 or -ESRCH */
 static int look(struct guest *g, const struct raw_sample *raw, const struct sample *out)
 {
@@ -85,7 +123,10 @@ int guest_from_name(struct guest *g, const struct raw_sample *raw, struct sample
 	if (rc == -ESRCH)
 		return rc;
 	see_thread(g, raw);
-	if (types)
-		see_files(g, raw, out);
+	if (!types)
+		return 0;
+	if (raw->has & RAW_HAS_LINK)
+		settle_link(g, raw, out);
+	see_files(g, raw, out);
 	return 0;
 }

@@ -72,6 +72,7 @@ enum raw_has {
 	RAW_HAS_TASK = 1 << 6, /* task: of the same moment as regs */
 	/* regs without those that tell the kernel and the CPU: gdt, idt and gs bases; x86-64 */
 	RAW_HAS_GENERAL = 1 << 7,
+	RAW_HAS_LINK = 1 << 8, /* link: with the chain */
 };
 
 /* Guest memory as it was at the moment of the registers. 8-byte aligned. */
@@ -102,6 +103,9 @@ struct raw_sample {
 	uint32_t nr_memory;
 	const uint64_t *chain; /* leaf first, no markers; valid until the backend's next read */
 	uint32_t chain_len;
+	/* aarch64: x30 of user mode. The chain's innermost user function may have its caller there
+	 * and nowhere else. */
+	uint64_t link;
 };
 
 /* How a call chain ended. Every sample with a chain has one for its kernel and its user part. */
