@@ -5,7 +5,8 @@
 #include <string.h>
 
 const struct vmprof_backend *const vmprof_backends[] = {
-	&backend_tcg, &backend_kmod, &backend_perf, &backend_xen, &backend_qmp, NULL,
+	&backend_tcg, &backend_kmod,   &backend_perf, &backend_xen,
+	&backend_qmp, &backend_direct, NULL,
 };
 
 const struct vmprof_backend *backend_by_name(const char *name)

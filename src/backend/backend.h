@@ -46,8 +46,9 @@ struct backend_stats {
 	uint64_t lost;	     /* ticks with no sample and in no period */
 	uint64_t unreadable; /* state that was read but cannot be: counted in lost */
 	uint64_t throttled;  /* times that the kernel held an event back, as it came too often */
-	const char *note;    /* sentence on what makes samples less exact; NULL nothing */
-	const char *limit;   /* sentence on what there are fewer samples for; NULL nothing */
+	uint64_t clock_error; /* ns by which times may be wrong; 0: they are the host's own */
+	const char *note;     /* sentence on what makes samples less exact; NULL nothing */
+	const char *limit;    /* sentence on what there are fewer samples for; NULL nothing */
 };
 
 /* One event of one vCPU, or summed over all of them; all 0 where it is not known. */
@@ -61,6 +62,7 @@ struct vmprof_backend {
 	const char *name;
 	const char *summary; /* one line for list -v and the man page */
 	bool clocks_only;    /* it has no event that a better one refuses: no way out then */
+	bool only_asked;     /* never taken as the best one, but for who names it */
 
 	/* Fills @caps; never fails, quick (well under a second), leaves nothing behind. */
 	void (*probe)(const struct vm *vm, struct backend_caps *caps);
@@ -72,6 +74,7 @@ struct vmprof_backend {
 	 */
 	int (*try_event)(const struct vm *vm, const struct event *e, struct vmprof_err *err);
 
+	/* -ENOLINK: the guest does not do its part in it; another backend may need none. */
 	int (*open)(struct backend_session **out, const struct vm *vm,
 		    const struct backend_config *cfg, struct vmprof_err *err);
 	/*
@@ -128,6 +131,6 @@ pid_t backend_vm_tid(struct backend_session *s, uint32_t vcpu);
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
 extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen,
-	backend_qmp;
+	backend_qmp, backend_direct;
 
 #endif

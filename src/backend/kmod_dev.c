@@ -232,6 +232,58 @@ int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_confi
 	return rc;
 }
 
+/* Where direct delivery fails for a reason of its own. */
+static int direct_error(const struct kmod_dev *d, const struct vm *vm, int code,
+			struct vmprof_err *err)
+{
+	char name[128];
+
+	escape_str(name, sizeof(name), vm->name);
+	switch (code) {
+	case EPERM:
+		return err_set(err, code, "%s: direct delivery needs CAP_SYS_ADMIN: run as root",
+			       name);
+	case EOPNOTSUPP:
+		return err_set(err, code, "%s: no direct delivery on this host: %s", name,
+			       d->info.why_not_direct);
+	case EINVAL:
+		return err_set(err, code,
+			       "%s: vmprof.ko does not lend counters for the events as they were "
+			       "asked for",
+			       name);
+	default:
+		return attach_error(d, vm, NULL, code, err);
+	}
+}
+
+int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct vmprof_event *events,
+		       uint32_t nr_events, uint64_t handler, struct vmprof_err *err)
+{
+	int32_t *tids = xcalloc(vm->nr_vcpus + 1, sizeof(*tids));
+	int rc;
+
+	d->attach = (struct vmprof_attach){
+		.size = sizeof(d->attach),
+		.delivery = VMP_DELIVER_DIRECT,
+		.vcpus = (uintptr_t)tids,
+		.events = (uintptr_t)events,
+		.nr_events = nr_events,
+		.handler = handler,
+	};
+	rc = find_threads(d, vm, tids, err);
+	if (!rc && ioctl(d->fd, VMPROF_IOC_ATTACH, &d->attach))
+		rc = direct_error(d, vm, errno, err);
+	d->attach.vcpus = d->attach.events = 0;
+	free(tids);
+	return rc;
+}
+
+int kmod_status(struct kmod_dev *d, struct vmprof_status *out)
+{
+	*out = (struct vmprof_status){.size = sizeof(*out)};
+	return ioctl(d->fd, VMPROF_IOC_STATUS, out) ? -errno : 0;
+}
+
 int kmod_want(struct kmod_dev *d, const struct guest_wanted *wanted, struct vmprof_err *err)
 {
 	uint64_t *areas = xcalloc(d->attach.nr_vcpus, sizeof(*areas));

@@ -53,6 +53,15 @@ int kmod_event(const struct event *e, struct vmprof_event *out, struct vmprof_er
 int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_config *cfg,
 		struct vmprof_err *err);
 
+/*
+ * Takes the VM for direct delivery to the handler that the guest's row names; as kmod_attach().
+ * Also -EPERM this user may not, -EOPNOTSUPP with the module's own sentence: not on this host.
+ */
+int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct vmprof_event *events,
+		       uint32_t nr_events, uint64_t handler, struct vmprof_err *err);
+/* How that stands. 0 or -errno. */
+int kmod_status(struct kmod_dev *d, struct vmprof_status *out);
+
 /* What is to be copied with each sample; before kmod_start(). 0 or -errno with a sentence. */
 int kmod_want(struct kmod_dev *d, const struct guest_wanted *wanted, struct vmprof_err *err);
 

@@ -12,9 +12,10 @@
 #include "util/text.h"
 #include "util/xalloc.h"
 
-#define DEFAULT_HZ 4000 /* perf's */
-#define MAX_HZ	   10000
-#define MAX_STACK  65528 /* bytes of a stack: perf's, who has their number in 16 bits */
+#define DEFAULT_HZ     4000 /* perf's */
+#define MAX_HZ	       10000
+#define DEFAULT_PERIOD 1000000 /* where there are no frequencies */
+#define MAX_STACK      65528   /* bytes of a stack: perf's, who has their number in 16 bits */
 
 static const char usage[] =
 	"vmprof record [-e EVENT] [-F HZ|-c PERIOD] [-g] [--vm NAME]... [-a] [-o FILE] [-- "
@@ -33,6 +34,9 @@ static const char usage[] =
 	"      --vm NAME            a VM by name, UUID or pid; may be repeated\n"
 	"  -a, --all-vms            all VMs of this host\n"
 	"      --host               what the host does for the VMs, too\n"
+	"      --deliver host|direct  who takes the counters' interrupts: the host (default), or "
+	"the "
+	"guest\n"
 	"      --pause              stop a VM for each of its samples (Xen)\n"
 	"  -o, --output FILE        write FILE (default perf.data); - is standard output\n"
 	"      --duration TIME      stop after TIME: 10, 10s, 500ms, 2m\n"
@@ -50,7 +54,8 @@ enum {
 	OPT_HOST,
 	OPT_MULTIPLEX,
 	OPT_COUNT,
-	OPT_PAUSE
+	OPT_PAUSE,
+	OPT_DELIVER
 };
 
 static const struct option longopts[] = {
@@ -62,6 +67,7 @@ static const struct option longopts[] = {
 	{"vm", required_argument, NULL, OPT_VM},
 	{"all-vms", no_argument, NULL, 'a'},
 	{"host", no_argument, NULL, OPT_HOST},
+	{"deliver", required_argument, NULL, OPT_DELIVER},
 	{"pause", no_argument, NULL, OPT_PAUSE},
 	{"output", required_argument, NULL, 'o'},
 	{"duration", required_argument, NULL, OPT_DURATION},
@@ -75,6 +81,7 @@ static const struct option longopts[] = {
 
 /* For all events. */
 struct rate {
+	bool given;
 	bool freq;
 	uint64_t value;
 	bool host;
@@ -91,6 +98,7 @@ static int parse_count(const char *text, uint64_t *value)
 
 static int set_freq(struct rate *rate, const char *text, struct vmprof_err *err)
 {
+	rate->given = true;
 	if (!strcmp(text, "max")) {
 		rate->freq = true;
 		rate->value = MAX_HZ;
@@ -109,6 +117,7 @@ static int set_period(struct rate *rate, const char *text)
 	/* the kernel has a sign in it */
 	if (parse_count(text, &rate->value) || !rate->value || rate->value > INT64_MAX)
 		return -EINVAL;
+	rate->given = true;
 	rate->freq = false;
 	return 0;
 }
@@ -166,6 +175,14 @@ static int set_realtime(struct record_options *o, const char *text, struct vmpro
 	return 0;
 }
 
+static int set_delivery(struct record_options *o, const char *text, struct vmprof_err *err)
+{
+	if (strcmp(text, "host") != 0 && strcmp(text, "direct") != 0)
+		return err_set(err, EINVAL, "--deliver '%s' is neither host nor direct", text);
+	o->delivery = strcmp(text, "host") ? RECORD_DELIVER_DIRECT : RECORD_DELIVER_HOST;
+	return 0;
+}
+
 static int set_duration(struct record_options *o, const char *text, struct vmprof_err *err)
 {
 	if (parse_duration(text, &o->duration_ns) || !o->duration_ns)
@@ -205,6 +222,8 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	case OPT_HOST:
 		rate->host = true;
 		return 0;
+	case OPT_DELIVER:
+		return set_delivery(o, optarg, err);
 	case OPT_PAUSE:
 		o->pause = true;
 		return 0;
@@ -227,6 +246,17 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	default:
 		return 1;
 	}
+}
+
+/* The direct backend is what direct delivery is had by, and is nothing else. */
+static int settle_delivery(struct record_options *o, struct rate *rate, struct vmprof_err *err)
+{
+	if (o->delivery == RECORD_DELIVER_DIRECT && o->backend)
+		return err_set(err, EINVAL,
+			       "--deliver direct has a backend of its own: leave out --backend");
+	if (o->delivery == RECORD_DELIVER_DIRECT && !rate->given)
+		*rate = (struct rate){.value = DEFAULT_PERIOD, .host = rate->host};
+	return 0;
 }
 
 static void set_rate(struct event_list *l, const struct rate *rate)
@@ -256,6 +286,9 @@ static int parse(struct record_options *o, int argc, char **argv, struct vmprof_
 		if (rc)
 			return rc;
 	}
+	rc = settle_delivery(o, &rate, err);
+	if (rc)
+		return rc;
 	if (!*o->output)
 		return err_set(err, EINVAL, "-o '' is not a file: it has no name");
 	if (!strcmp(o->output, "-") && isatty(STDOUT_FILENO))

@@ -68,7 +68,7 @@ static struct perf_event_attr file_attr(const struct event *ev)
 	return attr;
 }
 
-static int open_target(struct recorder *r, struct target *t, struct vmprof_err *err)
+static int open_vmrec(struct recorder *r, struct target *t, struct vmprof_err *err)
 {
 	const struct vmrec_config cfg = {
 		.vm = t->vm,
@@ -85,8 +85,18 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 		.store = r->store,
 		.end_fd = r->end_fd,
 	};
-	int rc = vmrec_open(&t->rec, &cfg, err);
 
+	return vmrec_open(&t->rec, &cfg, err);
+}
+
+static int open_target(struct recorder *r, struct target *t, struct vmprof_err *err)
+{
+	int rc = open_vmrec(r, t, err);
+
+	if (rc == -ENOLINK)
+		rc = targets_fall_back(t, r->opts, err);
+	if (!rc && !t->rec)
+		rc = open_vmrec(r, t, err);
 	if (rc)
 		return target_error(t, err);
 	summary_choice(r->opts, t);
@@ -153,6 +163,8 @@ static int open_all(struct recorder *r, struct vmprof_err *err)
 	struct id_plan plan = {0};
 	int rc = open_targets(r, err);
 
+	if (!rc)
+		rc = targets_number_events(&r->targets, err);
 	if (rc)
 		return rc;
 	id_plan_make(&plan, &r->targets);

@@ -11,6 +11,12 @@
 #include "events/wanted.h"
 #include "util/err.h"
 
+/* Who takes the counters' interrupts (vmprof_guest(4)). */
+enum record_delivery {
+	RECORD_DELIVER_HOST,   /* the host */
+	RECORD_DELIVER_DIRECT, /* the guest; by the direct backend alone */
+};
+
 struct record_options {
 	const char *output;   /* "-": pipe to standard output */
 	struct wanted wanted; /* VMs and their events, with rates */
@@ -21,7 +27,8 @@ struct record_options {
 	bool domain;	     /* count also while the host works for a VM */
 	bool pause;	     /* stop a VM for each of its samples */
 	bool all_vms;
-	int realtime;	      /* SCHED_FIFO priority of the samplers; 0: none */
+	int realtime; /* SCHED_FIFO priority of the samplers; 0: none */
+	enum record_delivery delivery;
 	const char *backend;  /* --backend, or NULL for the best */
 	uint64_t duration_ns; /* 0: until a signal or the command's end */
 	char **command;	      /* NULL-terminated, or NULL */

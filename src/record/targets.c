@@ -5,6 +5,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "record/events.h"
 #include "record/summary.h"
@@ -13,14 +14,14 @@
 
 /* ---------- which VMs, by which backend ---------- */
 
-static struct target *add_target(struct targets *ts, struct vm *vm)
+static struct target *add_target(struct targets *ts, struct vm *vm, const char *only)
 {
 	struct target *t = ts->t;
 
 	for (; t < ts->t + ts->n; t++)
 		if (t->vm == vm)
 			return t;
-	*t = (struct target){.vm = vm};
+	*t = (struct target){.vm = vm, .only = only};
 	escape_str(t->name, sizeof(t->name), vm->name);
 	ts->n++;
 	return t;
@@ -49,8 +50,22 @@ static int share_events(struct targets *ts, const struct record_options *opts,
 	return rc;
 }
 
+/* Who types this in a VM that has vmprof's module wants what that one does not do. */
+static int no_vm(const struct targets *ts, struct vmprof_err *err)
+{
+	if (!ts->vms.n && !access("/sys/bus/pci/drivers/vmprof_guest", F_OK))
+		return err_set(
+			err, EOPNOTSUPP,
+			"no VM runs here: the module vmprof_guest samples this system for its "
+			"host, where 'vmprof record --deliver direct' has the samples; within "
+			"it there is perf record");
+	return -err->code;
+}
+
 static int choose_vms(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
 {
+	const char *only =
+		opts->delivery == RECORD_DELIVER_DIRECT ? backend_direct.name : opts->backend;
 	unsigned hidden = 0;
 	int rc = vm_list_get(&ts->vms, &hidden, err);
 
@@ -62,19 +77,19 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 
 		if (!vm)
 			return -err->code;
-		rc = event_list_append(&add_target(ts, vm)->asked, &opts->wanted.vms[i].events,
-				       err);
+		rc = event_list_append(&add_target(ts, vm, only)->asked,
+				       &opts->wanted.vms[i].events, err);
 		if (rc)
 			return rc;
 	}
 	for (size_t i = 0; opts->all_vms && i < ts->vms.n; i++)
-		add_target(ts, ts->vms.vms[i]);
+		add_target(ts, ts->vms.vms[i], only);
 	if (!ts->n) {
 		struct vm *vm = vm_list_only(&ts->vms, hidden, err);
 
 		if (!vm)
-			return -err->code;
-		add_target(ts, vm);
+			return no_vm(ts, err);
+		add_target(ts, vm, only);
 	}
 	return share_events(ts, opts, err);
 }
@@ -83,10 +98,10 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
  * The best backend behind @before (NULL: of all) that can profile this VM, or the one that was
  * asked for.
  */
-static int choose_backend(const struct record_options *opts, struct target *t,
-			  const struct vmprof_backend *before, struct vmprof_err *err)
+static int choose_backend(struct target *t, const struct vmprof_backend *before,
+			  struct vmprof_err *err)
 {
-	const char *asked = opts->backend;
+	const char *asked = t->only;
 	bool for_events = before != NULL;
 	char why[sizeof(err->msg)] = "";
 
@@ -99,7 +114,9 @@ static int choose_backend(const struct record_options *opts, struct target *t,
 			before = before == *b ? NULL : before;
 			continue;
 		}
-		if ((asked && strcmp((*b)->name, asked) != 0) || (for_events && (*b)->clocks_only))
+		if (asked ? strcmp((*b)->name, asked) != 0 : (*b)->only_asked)
+			continue;
+		if (for_events && (*b)->clocks_only)
 			continue;
 		(*b)->probe(t->vm, &t->caps);
 		if (t->caps.usable) {
@@ -141,7 +158,7 @@ static int choose_backends(struct targets *ts, const struct record_options *opts
 
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct target *t = &ts->t[i];
-		int rc = choose_backend(opts, t, NULL, err);
+		int rc = choose_backend(t, NULL, err);
 
 		rc = rc ? rc : check_asked(opts, t, err);
 		if (rc && !opts->all_vms)
@@ -183,9 +200,8 @@ static int fit_events(const struct record_options *opts, struct target *t, char 
 		struct vmprof_err no_other;
 		int rc = events_fit(&t->asked, t->backend, t->vm, &t->events, fell_back, size, err);
 
-		if ((rc != -ENOENT && rc != -EOPNOTSUPP) || opts->backend ||
-		    choose_backend(opts, t, t->backend, &no_other) ||
-		    check_asked(opts, t, &no_other))
+		if ((rc != -ENOENT && rc != -EOPNOTSUPP) || t->only ||
+		    choose_backend(t, t->backend, &no_other) || check_asked(opts, t, &no_other))
 			return rc;
 		record_say(opts, "vmprof record: %s: %s; taking the %s backend\n", t->name,
 			   err->msg, t->backend->name);
@@ -198,7 +214,7 @@ int target_error(const struct target *t, struct vmprof_err *err)
 							   : -err->code;
 }
 
-static int resolve_events(struct targets *ts, const struct record_options *opts, struct target *t,
+static int resolve_events(const struct record_options *opts, struct target *t,
 			  struct vmprof_err *err)
 {
 	char fell_back[256];
@@ -208,12 +224,40 @@ static int resolve_events(struct targets *ts, const struct record_options *opts,
 		return target_error(t, err);
 	if (*fell_back)
 		record_say(opts, "vmprof record: %s: %s\n", t->name, fell_back);
+	return 0;
+}
+
+int targets_fall_back(struct target *t, const struct record_options *opts, struct vmprof_err *err)
+{
+	int rc;
+
+	if (opts->backend)
+		return -err->code;
+	record_say(opts, "vmprof record: %s: %s; taking the host's delivery\n", t->name, err->msg);
+	t->only = NULL;
+	event_list_free(&t->events);
+	rc = choose_backend(t, NULL, err);
+	rc = rc ? rc : check_asked(opts, t, err);
+	return rc ? rc : resolve_events(opts, t, err);
+}
+
+static int number_events(struct targets *ts, struct target *t, struct vmprof_err *err)
+{
 	for (unsigned i = 0; i < t->events.n; i++) {
 		t->file_event[i] = file_event(ts, &t->events.events[i]);
 		if (t->file_event[i] == EVENTS_MAX)
 			return err_set(err, EINVAL, "more than %d events", EVENTS_MAX);
 	}
 	return 0;
+}
+
+int targets_number_events(struct targets *ts, struct vmprof_err *err)
+{
+	int rc = 0;
+
+	for (unsigned i = 0; !rc && i < ts->n; i++)
+		rc = number_events(ts, &ts->t[i], err);
+	return rc;
 }
 
 static void plan_id(struct id_plan *p, const struct target *t, unsigned event, uint32_t vcpu)
@@ -267,7 +311,7 @@ int targets_choose(struct targets *ts, const struct record_options *opts, struct
 	if (!rc)
 		rc = choose_backends(ts, opts, err);
 	for (unsigned i = 0; !rc && i < ts->n; i++)
-		rc = resolve_events(ts, opts, &ts->t[i], err);
+		rc = resolve_events(opts, &ts->t[i], err);
 	return rc;
 }
 

@@ -13,7 +13,8 @@
 /* One VM of this record. */
 struct target {
 	struct vm *vm;
-	char name[128]; /* escaped */
+	char name[128];	  /* escaped */
+	const char *only; /* name of the backend that it must be; NULL: the best */
 	const struct vmprof_backend *backend;
 	struct backend_caps caps;
 	struct event_list asked;	 /* of this VM */
@@ -27,12 +28,23 @@ struct targets {
 	struct vm_list vms; /* all VMs of the host; the targets' VMs belong to it */
 	struct target *t;
 	unsigned n;
-	struct event_list events; /* of the file; names belong to the targets' lists */
+	struct event_list events; /* of the file, once numbered; names are the targets' */
 };
 
 /* Finds VMs, backends and events as @opts wants them; says on stderr what is left out or replaced.
  */
 int targets_choose(struct targets *ts, const struct record_options *opts, struct vmprof_err *err);
+/*
+ * After the targets' recorders were opened, and so which backend each has is settled: which events
+ * the file has.
+ */
+int targets_number_events(struct targets *ts, struct vmprof_err *err);
+/*
+ * @t's guest does not do its part in direct delivery, and @err says why: takes the host's delivery
+ * instead, and says so. 0 or -errno with a sentence; -ENOLINK and the same one if the direct
+ * backend was asked for by its name.
+ */
+int targets_fall_back(struct target *t, const struct record_options *opts, struct vmprof_err *err);
 /* Puts the VM's name before a sentence that does not start with it; returns -err->code. */
 int target_error(const struct target *t, struct vmprof_err *err);
 void targets_drop(struct targets *ts, unsigned i); /* none from @i on is open yet */

@@ -134,6 +134,8 @@ char *vmjson_stats(const struct vm *vm, const struct vmrec_stats *st,
 	add_u64(o, "shared", st->guest.shared);
 	add_u64(o, "throttled", st->backend.throttled);
 	add_u64(o, "filtered", st->filtered);
+	if (st->backend.clock_error)
+		add_u64(o, "clock_error", st->backend.clock_error);
 	add_u64(o, "resets", st->guest.resets);
 	json_object_object_add(o, "kernel_end", chain_ends(st->guest.kernel_end));
 	json_object_object_add(o, "user_end", chain_ends(st->guest.user_end));

@@ -131,12 +131,12 @@ load helper
 	cd "$BATS_TEST_TMPDIR"
 	run "$VMPROF" record -e cpu-clock --vm "$first" --vm "$second" -e task-clock:u -o x.data --duration 200ms
 	[ "$status" -eq 0 ]
-	[[ "$output" == *"own1: tcg backend, cpu-clock at"* ]]
-	[[ "$output" == *"own2: tcg backend, cpu-clock,task-clock:u at"* ]]
+	[[ "$output" == *"own1: tcg backend, host delivery, cpu-clock at"* ]]
+	[[ "$output" == *"own2: tcg backend, host delivery, cpu-clock,task-clock:u at"* ]]
 	# The default is for those that were given none.
 	run "$VMPROF" record --vm "$first" --vm "$second" -e task-clock -o x.data --duration 200ms
 	[ "$status" -eq 0 ]
-	[[ "$output" == *"own2: tcg backend, task-clock at"* ]]
+	[[ "$output" == *"own2: tcg backend, host delivery, task-clock at"* ]]
 	[ "$(grep -c "falling back to cpu-clock" <<<"$output")" -eq 1 ]
 	run "$VMPROF" report -i x.data --stats
 	[[ "$output" == *"cpu-clock stats:"* ]]
@@ -313,4 +313,21 @@ load helper
 	"$VMPROF" record -q --vm "$VM_UUID" --duration 200ms
 	run "$VMPROF" report --stats
 	[[ "$output" == *"VM ${long::200} stats:"* ]]
+}
+
+@test "record: direct delivery is asked for, and refused where it cannot be" {
+	run "$VMPROF" record --deliver sideways
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--deliver 'sideways' is neither host nor direct"* ]]
+	run "$VMPROF" record --deliver direct --backend kmod
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"leave out --backend"* ]]
+	start_vm dir1
+	run "$VMPROF" record --deliver direct --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/d"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"direct: "*" runs under tcg: counters are lent to guests that KVM runs"* ]]
+	[ ! -e "$BATS_TEST_TMPDIR/d" ]
+	run "$VMPROF" record --deliver host -e cpu-clock --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/h"
+	[ "$status" -eq 0 ]
+	[[ "$output" == *": tcg backend, host delivery, cpu-clock at"* ]]
 }

@@ -1,0 +1,398 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * VMs that KVM runs, by direct delivery (docs/direct-vector.md): the guest's own module takes the
+ * counters' interrupts and writes samples into the log that it shares with us, vmprof.ko lends it
+ * the counters. What a sample says of process and call chain is the guest's word.
+ *
+ * Opening goes all the way to counters that are lent, once: only then is it known whether this VM
+ * can have them, and a record that cannot may still take another backend.
+ */
+#include <errno.h>
+#include <linux/perf_event.h>
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "backend/backend.h"
+#include "backend/direct_clock.h"
+#include "backend/direct_log.h"
+#include "backend/direct_ring.h"
+#include "backend/kmod_dev.h"
+#include "backend/ram.h"
+#include "kernel/core/table.h"
+#include "util/clock.h"
+#include "util/text.h"
+#include "util/xalloc.h"
+
+#define LOOK_MS	   10 /* between looks at the rings while samples come */
+#define IDLE_MS	   50 /* and when there were none for a while: */
+#define IDLE_AFTER 250000000ull
+#define LENT_NS	   5000000000ull /* for the guest to run at all */
+#define LENT_PAUSE 5000000
+#define LATE	   100000000ull /* ns: no sample comes later behind others in the file */
+
+struct direct_session {
+	struct backend_session base;
+	struct kmod_dev dev;
+	struct direct_log log;
+	struct backend_ram ram;
+	struct direct_rings rings;
+	struct direct_clock clock;
+	struct vmprof_status status;
+	uint64_t first; /* ticks of the host at the start */
+	uint64_t busy;	/* when something was found in the rings last */
+	uint64_t last;	/* time of the latest sample that was handed out */
+	unsigned nr_events;
+	bool gone;
+	struct backend_stats stats;
+	char note[256], limit[256]; /* of the stats */
+};
+
+static struct direct_session *direct_of(struct backend_session *s)
+{
+	return (struct direct_session *)s;
+}
+
+/* ---------- what there is ---------- */
+
+static const char *const event_names[] = {"cycles",	  "instructions",  "cache-references",
+					  "cache-misses", "branch-misses", NULL};
+
+static int probe_device(struct vmprof_err *err)
+{
+	struct kmod_dev d;
+	int rc = kmod_open(&d, err);
+
+	if (rc)
+		return rc;
+	if (!(d.info.deliveries & 1u << VMP_DELIVER_DIRECT))
+		rc = err_set(err, EOPNOTSUPP, "no direct delivery on this host: %s",
+			     d.info.why_not_direct[0] ? d.info.why_not_direct
+						      : "vmprof.ko has it not");
+	kmod_close(&d);
+	return rc;
+}
+
+static void direct_probe(const struct vm *vm, struct backend_caps *caps)
+{
+	struct vmprof_err err = {0};
+	char name[96];
+
+	*caps = (struct backend_caps){.events = event_names,
+				      .registers = true,
+				      .exact_ip = true,
+				      .memory = vm->ram_spec != NULL};
+	escape_str(name, sizeof(name), vm->name);
+	if (vm->accel == VM_ACCEL_UNKNOWN)
+		vm_accel_error(vm, &err);
+	else if (vm->accel != VM_ACCEL_KVM)
+		err_set(&err, ENOTSUP,
+			"%s runs under %s: counters are lent to guests that KVM runs", name,
+			vm_accel_name(vm->accel));
+	else if (!vm->shared_size)
+		err_set(&err, ENODEV,
+			"%s has no ivshmem-plain device with shared memory for its log, see "
+			"vmprof_guest(4)",
+			name);
+	else
+		probe_device(&err);
+	caps->usable = !err.code;
+	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);
+}
+
+static int direct_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
+{
+	struct vmprof_log_event unused;
+
+	return direct_log_event(e, vm_guest_arch(vm), &unused, err);
+}
+
+/* ---------- opening ---------- */
+
+static void direct_close(struct backend_session *base)
+{
+	struct direct_session *s = direct_of(base);
+
+	if (!s)
+		return;
+	kmod_close(&s->dev); /* the guest's handler is to be there until then */
+	if (s->nr_events)
+		direct_log_withdraw(&s->log);
+	direct_rings_free(&s->rings);
+	direct_log_close(&s->log);
+	backend_ram_close(&s->ram);
+	free(s);
+}
+
+static int make_events(const struct backend_config *cfg, const struct vm *vm,
+		       struct vmprof_log_event *asked, struct vmprof_event *lent,
+		       struct vmprof_err *err)
+{
+	if (cfg->nr_events > VMPROF_LOG_EVENTS_MAX)
+		return err_set(err, ENOSPC, "more than %d events of one VM by direct delivery",
+			       VMPROF_LOG_EVENTS_MAX);
+	for (unsigned i = 0; i < cfg->nr_events; i++) {
+		int rc = direct_log_event(&cfg->events[i], vm_guest_arch(vm), &asked[i], err);
+
+		if (rc)
+			return rc;
+		lent[i] = (struct vmprof_event){
+			.type = asked[i].type,
+			.flags = asked[i].flags,
+			.config = asked[i].config,
+			.period = asked[i].period,
+		};
+	}
+	return 0;
+}
+
+static int open_rings(struct direct_session *s, struct vmprof_err *err)
+{
+	uint32_t cpus = s->log.row.cpus, n = cpus < s->log.rings ? cpus : s->log.rings;
+	char name[96];
+
+	direct_rings_init(&s->rings, n, s->nr_events);
+	for (uint32_t i = 0; i < n; i++)
+		if (direct_rings_set(&s->rings, i, direct_log_ring(&s->log, i), s->log.ring_stride))
+			return err_set(err, EPROTO, "the log of %s has no ring of CPU %u",
+				       escape_str(name, sizeof(name), s->base.vm->name), i);
+	if (cpus > n)
+		snprintf(s->note, sizeof(s->note),
+			 "the guest may have %u CPUs, and the log has room for %u: others are not "
+			 "sampled",
+			 cpus, n);
+	return 0;
+}
+
+/* The counters are lent when the VM runs next; whether it can have them is known then. */
+static int try_to_lend(struct direct_session *s, struct vmprof_err *err)
+{
+	const struct timespec pause = {.tv_nsec = LENT_PAUSE};
+	uint64_t end = clock_now_ns() + LENT_NS;
+	char name[96];
+	int rc = kmod_start(&s->dev, err);
+
+	if (rc)
+		return rc;
+	do {
+		rc = kmod_status(&s->dev, &s->status);
+		if (rc)
+			return err_sys(err, -rc,
+				       "vmprof.ko does not say whether it lends counters");
+		if (s->status.state != VMPROF_DIRECT_WAITING)
+			break;
+		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
+	} while (clock_now_ns() < end && vm_alive(s->base.vm));
+	kmod_stop(&s->dev);
+	s->status.why[sizeof(s->status.why) - 1] = 0;
+	if (s->status.state == VMPROF_DIRECT_REFUSED || s->status.state == VMPROF_DIRECT_TAKEN_BACK)
+		return err_set(err, EOPNOTSUPP, "%s cannot be lent counters: %s",
+			       escape_str(name, sizeof(name), s->base.vm->name), s->status.why);
+	return 0;
+}
+
+static int attach(struct direct_session *s, const struct backend_config *cfg,
+		  struct vmprof_err *err)
+{
+	struct vmprof_log_event asked[VMPROF_LOG_EVENTS_MAX];
+	struct vmprof_event lent[VMPROF_LOG_EVENTS_MAX];
+	int rc = make_events(cfg, s->base.vm, asked, lent, err);
+
+	if (!rc)
+		rc = direct_log_open(&s->log, s->base.vm, err);
+	if (rc)
+		return rc;
+	s->nr_events = cfg->nr_events;
+	rc = direct_log_ask(&s->log, cfg->chains ? VMPROF_LOG_CHAIN_MAX : 0, asked, cfg->nr_events,
+			    err);
+	if (!rc)
+		rc = open_rings(s, err);
+	if (!rc)
+		rc = kmod_attach_direct(&s->dev, s->base.vm, lent, cfg->nr_events,
+					s->log.row.handler, err);
+	return rc ? rc : try_to_lend(s, err);
+}
+
+static int direct_open(struct backend_session **out, const struct vm *vm,
+		       const struct backend_config *cfg, struct vmprof_err *err)
+{
+	struct direct_session *s = xcalloc(1, sizeof(*s));
+	struct vmprof_err why;
+	int rc;
+
+	*out = NULL;
+	s->base.backend = &backend_direct;
+	s->base.vm = vm;
+	s->log.shared.guard = s->log.shared.fd = -1;
+	backend_ram_init(&s->ram);
+	if (backend_ram_open(&s->ram, vm, &why))
+		snprintf(s->note, sizeof(s->note), "no symbols: %s", why.msg);
+	rc = kmod_open(&s->dev, err);
+	if (!rc && cfg->nr_events)
+		rc = attach(s, cfg, err);
+	if (rc) {
+		direct_close(&s->base);
+		return rc;
+	}
+	*out = &s->base;
+	return 0;
+}
+
+static struct guest_mem *direct_memory(struct backend_session *base)
+{
+	return backend_ram_mem(&direct_of(base)->ram);
+}
+
+static int direct_start(struct backend_session *base, struct vmprof_err *err)
+{
+	struct direct_session *s = direct_of(base);
+	struct direct_pair now = direct_pair_read();
+
+	direct_clock_start(&s->clock, &now, direct_counter_frequency());
+	direct_rings_start(&s->rings);
+	s->first = now.ticks;
+	s->busy = now.ns;
+	return kmod_start(&s->dev, err);
+}
+
+/* ---------- reading ---------- */
+
+/* Whether the guest has the counters still, and how far its counter is from ours. */
+static void look_at_status(struct direct_session *s)
+{
+	struct vmprof_status st;
+
+	s->gone |= kmod_ended(&s->dev);
+	if (kmod_status(&s->dev, &st))
+		return;
+	st.why[sizeof(st.why) - 1] = 0;
+	if (st.entries)
+		s->status = st;
+	if (st.state == VMPROF_DIRECT_TAKEN_BACK || st.state == VMPROF_DIRECT_REFUSED)
+		snprintf(s->limit, sizeof(s->limit), "the counters were taken back: %s", st.why);
+	else if (vm_shared_is_cut(&s->log.shared))
+		snprintf(s->limit, sizeof(s->limit), "the file of the log was cut short");
+}
+
+/* What has come until now. The guest's counter may be set anew, as after a pause of the VM. */
+static void look(struct direct_session *s)
+{
+	struct direct_pair now;
+
+	look_at_status(s);
+	if (!s->status.entries)
+		return;
+	s->rings.first = s->first - s->status.clock_offset;
+	direct_rings_fill(&s->rings);
+	now = direct_pair_read();
+	direct_clock_step(&s->clock, &now);
+	if (direct_rings_look(&s->rings, now.ticks - s->status.clock_offset))
+		s->busy = now.ns;
+}
+
+static bool take(struct direct_session *s, struct raw_sample *out)
+{
+	uint64_t time;
+
+	while (direct_rings_take(&s->rings, out)) {
+		time = direct_clock_ns(&s->clock, out->time + s->status.clock_offset);
+		if (time + LATE < s->last)
+			time = s->last - LATE;
+		s->last = time > s->last ? time : s->last;
+		out->time = time;
+		if (out->vcpu >= s->base.vm->nr_vcpus) {
+			s->rings.bad++;
+			continue;
+		}
+		s->stats.samples++;
+		return true;
+	}
+	return false;
+}
+
+static int wait_a_while(struct direct_session *s, int ms)
+{
+	struct pollfd p = {.fd = s->dev.fd, .events = POLLIN};
+	int n = poll(&p, 1, ms);
+
+	if (n < 0)
+		return -errno;
+	s->gone |= n && p.revents & POLLHUP;
+	return 0;
+}
+
+/* One at a time: the chain is where the ring's reader has put it. */
+static int direct_read(struct backend_session *base, struct raw_sample *samples, unsigned n,
+		       int timeout_ms)
+{
+	struct direct_session *s = direct_of(base);
+	uint64_t end = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+
+	while (n) {
+		uint64_t now;
+		int wait, r;
+
+		if (take(s, samples))
+			return 1;
+		look(s);
+		if (take(s, samples))
+			return 1;
+		if (s->gone)
+			return -ESRCH;
+		now = clock_now_ns();
+		if (timeout_ms >= 0 && now >= end)
+			return 0;
+		wait = now - s->busy < IDLE_AFTER ? LOOK_MS : IDLE_MS;
+		if (timeout_ms >= 0 && (end - now) / 1000000 + 1 < (uint64_t)wait)
+			wait = (int)((end - now) / 1000000 + 1);
+		r = wait_a_while(s, wait);
+		if (r)
+			return r;
+	}
+	return 0;
+}
+
+static int direct_stop(struct backend_session *base)
+{
+	struct direct_session *s = direct_of(base);
+
+	look_at_status(s); /* stopped, it says nothing any more */
+	kmod_stop(&s->dev);
+	return 0;
+}
+
+/* ---------- what was counted ---------- */
+
+static void direct_stats(struct backend_session *base, struct backend_stats *st)
+{
+	struct direct_session *s = direct_of(base);
+
+	s->stats.unreadable = s->rings.bad;
+	s->stats.lost = direct_rings_lost(&s->rings) + s->rings.bad;
+	s->stats.snapshots = s->stats.samples;
+	s->stats.ticks = s->stats.samples + s->stats.lost;
+	s->stats.clock_error = s->clock.error;
+	s->stats.note = s->note[0] ? s->note : NULL;
+	s->stats.limit = s->limit[0] ? s->limit : NULL;
+	*st = s->stats;
+}
+
+const struct vmprof_backend backend_direct = {
+	.name = "direct",
+	.summary = "KVM guests by direct delivery: their own module takes the counters' interrupts",
+	.only_asked = true,
+	.probe = direct_probe,
+	.try_event = direct_try_event,
+	.open = direct_open,
+	.memory = direct_memory,
+	.peek = backend_no_peek,
+	.nr_vcpus = backend_vm_vcpus,
+	.vcpu_tid = backend_vm_tid,
+	.start = direct_start,
+	.read = direct_read,
+	.stop = direct_stop,
+	.stats = direct_stats,
+	.close = direct_close,
+};
