@@ -10,6 +10,10 @@ set -uo pipefail
 . "$lab/lib/kvm.sh"
 # shellcheck source=tests/lab/lib/module.sh
 . "$lab/lib/module.sh"
+# shellcheck source=tests/lab/lib/kmod.sh
+. "$lab/lib/kmod.sh"
+# shellcheck source=tests/lab/lib/direct-record.sh
+. "$lab/lib/direct-record.sh"
 
 for program in qemu-system-aarch64 aarch64-linux-gnu-gcc; do
 	if ! command -v $program >/dev/null; then
@@ -44,8 +48,11 @@ build_direct arm64 "$tmp/built" || {
 	not_ok direct-arm64 "its modules are not built"
 	exit 1
 }
-APPEND=kvm-arm.vgic_v3_group0_trap=1 kvm_run arm64-kvm direct "$tmp/out" "$tmp"/built/{own-guests,directtest,fixed} \
-	"$lab/guest/l2-direct" "$tmp"/built/{regs,vmprof,vmprof_guest}.ko
+marks=("$tmp/built/own-guests")
+((!LONG)) || marks+=("$tmp/built/long")
+touch "${marks[@]}"
+APPEND=kvm-arm.vgic_v3_group0_trap=1 kvm_run arm64-kvm direct "$tmp/out" "${marks[@]}" "$tmp"/built/{directtest,fixed} \
+	"$lab/guest/l2-direct" "$lab/host/direct-record" "$tmp"/built/{regs,vmprof,vmprof_guest}.ko
 out=$tmp/out/stdout
 
 expect "what must be refused is refused" "$(grep WRONG "$out" | head -n 5)" \
@@ -74,6 +81,8 @@ expect "direct: exits are as many as without, but for a twentieth of the samples
 	test "$more" -lt $((samples / 20)) -a "$more_irq" -lt $((samples / 20))
 instructions=$(((ticks - plain_ticks) * 4 / samples))
 echo "# direct: $samples samples, $more exits more, $instructions instructions a sample"
+direct_record
+((!LONG)) || direct_table
 for pair in refused:before cycled:before killed:before dead:counted; do
 	expect "registers are the same: ${pair%:*} as ${pair#*:}" "$(grep '^registers' "$out")" test \
 		"$(sed -n "s/^registers ${pair%:*}: //p" "$out")" = "$(sed -n "s/^registers ${pair#*:}: //p" "$out")"

@@ -8,6 +8,8 @@
  * directtest run FILE SOURCE EVENT:PERIOD[:MODES][,...] CHAIN TID...    until a line comes in
  * directtest cycles FILE EVENT:PERIOD N TID...        N starts and stops
  * directtest hold FILE EVENT:PERIOD TID...     lends the counters until it is killed
+ * directtest request FILE SOURCE EVENT:PERIOD    which stays: the guest is ready for nothing
+ * directtest withdraw FILE          what was asked for
  * directtest refuse TID...
  * SOURCE: direct, or perf's type number. MODES: u, k or uk.
  */
@@ -390,7 +392,11 @@ int main(int argc, char **argv)
 		map_log(argv[arg++]);
 	if (!strcmp(what, "format"))
 		return -vmp_log_init(memory, bytes, (u32)atoi(argv[4]), (u32)atoi(argv[3]));
-	if (!strcmp(what, "run") && strcmp(argv[arg++], "direct")) {
+	if (!strcmp(what, "withdraw")) {
+		ask(source, 0, 0, NULL, &row);
+		return 0;
+	}
+	if ((!strcmp(what, "run") || !strcmp(what, "request")) && strcmp(argv[arg++], "direct")) {
 		source = VMPROF_SOURCE_PERF;
 		type = (u32)atoi(argv[arg - 1]);
 	}
@@ -406,6 +412,8 @@ int main(int argc, char **argv)
 	ask(source, chain, nr, events, &row);
 	if (row.state != VMPROF_GUEST_READY)
 		return 1;
+	if (!strcmp(what, "request"))
+		return 0;
 	if (!strcmp(what, "hold"))
 		hold();
 	return strcmp(what, "cycles") ? run(source) : cycles(n);
