@@ -190,7 +190,8 @@ bool merge_is_guest_mode(uint8_t cpumode);
 struct json_object *merge_json_parse(const char *text);
 bool merge_json_int(struct json_object *o, const char *key, int64_t *value);
 const char *merge_json_str(struct json_object *o, const char *key); /* NULL: none, or "" */
-/* @from's numbers are added to @to's, one level deep; of sentences the last one holds. */
+/* @from's numbers are added to @to's, one level deep; of clock_error the larger one holds, of
+ * sentences the last one. */
 void merge_json_add(struct json_object *to, struct json_object *from);
 
 /* ---------- vms.c ---------- */

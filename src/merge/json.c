@@ -40,6 +40,15 @@ const char *merge_json_str(struct json_object *o, const char *key)
 	return json_object_get_string(v);
 }
 
+/* Of bounds the widest holds for all. */
+static uint64_t together(const char *key, uint64_t a, uint64_t b)
+{
+	if (!strcmp(key, "clock_error"))
+		return a > b ? a : b;
+	add_saturated(&a, b);
+	return a;
+}
+
 static void add(struct json_object *to, struct json_object *from, bool nested)
 {
 	json_object_object_foreach(from, key, v)
@@ -50,7 +59,7 @@ static void add(struct json_object *to, struct json_object *from, bool nested)
 			uint64_t sum = json_object_get_uint64(v);
 
 			if (json_object_is_type(old, json_type_int))
-				add_saturated(&sum, json_object_get_uint64(old));
+				sum = together(key, sum, json_object_get_uint64(old));
 			json_object_object_add(to, key, json_object_new_uint64(sum));
 		} else if (json_object_is_type(v, json_type_string)) {
 			json_object_object_add(to, key, json_object_get(v));

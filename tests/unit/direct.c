@@ -369,6 +369,35 @@ static void test_hostile(void)
 	direct_rings_free(&r);
 }
 
+/*
+ * A guest that writes another record whenever one is read, as the place that records are read to
+ * lies over the ring's head, which is the second word of each.
+ */
+static void test_no_pause(void)
+{
+	u64 *words = (u64 *)(ring_memory[0] + PAGE);
+	union direct_record *own;
+	struct direct_rings r;
+
+	rings_make(&r);
+	for (u64 i = 0; i < SIZE / 16; i++) {
+		const struct vmp_record none = {16, VMP_REC_LOST};
+
+		memcpy(&words[2 * i], &none, sizeof(none));
+		words[2 * i + 1] = 16 * (i + 2);
+	}
+	own = r.ring[0].next;
+	r.ring[0].next = (union direct_record *)(&producer[0].page->head - 1);
+	vmp_store(&producer[0].page->head, 16);
+	direct_rings_fill(&r);
+	CHECK_EQ(producer[0].page->tail, 16);
+	direct_rings_start(&r);
+	CHECK_EQ(producer[0].page->tail, 32);
+	CHECK_EQ(r.bad, 0);
+	r.ring[0].next = own;
+	direct_rings_free(&r);
+}
+
 /* ---------- time ---------- */
 
 static void test_clock(void)
@@ -408,6 +437,7 @@ int main(void)
 	test_events();
 	test_order();
 	test_hostile();
+	test_no_pause();
 	test_clock();
 	unlink(path);
 	return test_done();

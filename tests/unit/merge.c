@@ -3,6 +3,7 @@
  * Merging: which VMs are one, how clocks are aligned and when that is refused, whose samples count
  * where a VM was sampled from two sides, that nothing is lost without a word, merges of merges.
  */
+#include "merge/impl.h"
 #include "tests/unit/merge_make.h"
 
 static struct vmprof_err last_err;
@@ -422,6 +423,24 @@ static void test_kvm(void)
 	CHECK_EQ(samples_of(merged("out"), "web1"), 45);
 }
 
+/* What was counted adds up; what times may be wrong by does not. */
+static void test_numbers(void)
+{
+	struct json_object *to = merge_json_parse("{\"samples\":5,\"clock_error\":136}");
+	struct json_object *from =
+		merge_json_parse("{\"samples\":7,\"clock_error\":90,\"lost\":1}");
+	int64_t v;
+
+	merge_json_add(to, from);
+	CHECK(merge_json_int(to, "samples", &v) && v == 12);
+	CHECK(merge_json_int(to, "lost", &v) && v == 1);
+	CHECK(merge_json_int(to, "clock_error", &v) && v == 136);
+	merge_json_add(from, to);
+	CHECK(merge_json_int(from, "clock_error", &v) && v == 136);
+	json_object_put(to);
+	json_object_put(from);
+}
+
 /* Chains where some have none, what was lost, and a file of the other kind of order. */
 static void test_contents(void)
 {
@@ -484,6 +503,7 @@ int main(void)
 	test_pieces();
 	test_duplicates();
 	test_kvm();
+	test_numbers();
 	test_contents();
 	test_hostile();
 	if (!test_failures) {
