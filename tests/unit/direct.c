@@ -369,6 +369,51 @@ static void test_hostile(void)
 	direct_rings_free(&r);
 }
 
+static uint64_t random_word(void)
+{
+	static uint64_t state = 88172645463325252;
+
+	state ^= state << 13;
+	state ^= state >> 7;
+	return state ^= state << 17;
+}
+
+/* Rings of random bytes, and of records of which some bytes are: what comes out of them can be. */
+static void test_random(void)
+{
+	struct direct_rings r;
+	struct raw_sample raw;
+	unsigned taken = 0;
+
+	for (int round = 0; round < 300; round++) {
+		rings_make(&r);
+		for (u64 i = 0; i < 200; i++)
+			put(i % RINGS, 20 + i, &good, 0);
+		for (u64 i = 0; i < (u64)(round % 30); i++)
+			ring_memory[i % RINGS][PAGE + random_word() % 16384] = (u8)random_word();
+		if (round % 10 == 9) /* all of it, and more than there is room for */
+			for (u64 i = 0; i < SIZE; i += 8)
+				*(u64 *)(ring_memory[0] + PAGE + i) =
+					random_word() >> random_word() % 64;
+		if (round % 10 == 9)
+			vmp_store(&producer[0].page->head, random_word() >> random_word() % 64);
+		for (int i = 0; i < 20; i++) {
+			direct_rings_fill(&r);
+			direct_rings_look(&r, 1000);
+			while (direct_rings_take(&r, &raw)) {
+				taken++;
+				CHECK(raw.time >= r.first && raw.time <= 1000);
+				CHECK(!raw.event && raw.vcpu < RINGS);
+				CHECK(raw.pid >= 0 && raw.tid >= 0);
+				CHECK(raw.chain_len && raw.chain_len <= SAMPLE_MAX_CHAIN);
+				CHECK(strnlen(raw.comm, sizeof(raw.comm)) < sizeof(raw.comm));
+			}
+		}
+		direct_rings_free(&r);
+	}
+	CHECK(taken > 300);
+}
+
 /*
  * A guest that writes another record whenever one is read, as the place that records are read to
  * lies over the ring's head, which is the second word of each.
@@ -437,6 +482,7 @@ int main(void)
 	test_events();
 	test_order();
 	test_hostile();
+	test_random();
 	test_no_pause();
 	test_clock();
 	unlink(path);
