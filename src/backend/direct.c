@@ -296,20 +296,15 @@ static bool take(struct direct_session *s, struct raw_sample *out)
 {
 	uint64_t time;
 
-	while (direct_rings_take(&s->rings, out)) {
-		time = direct_clock_ns(&s->clock, out->time + s->status.clock_offset);
-		if (time + LATE < s->last)
-			time = s->last - LATE;
-		s->last = time > s->last ? time : s->last;
-		out->time = time;
-		if (out->vcpu >= s->base.vm->nr_vcpus) {
-			s->rings.bad++;
-			continue;
-		}
-		s->stats.samples++;
-		return true;
-	}
-	return false;
+	if (!direct_rings_take(&s->rings, out))
+		return false;
+	time = direct_clock_ns(&s->clock, out->time + s->status.clock_offset);
+	if (time + LATE < s->last)
+		time = s->last - LATE;
+	s->last = time > s->last ? time : s->last;
+	out->time = time;
+	s->stats.samples++;
+	return true;
 }
 
 static int wait_a_while(struct direct_session *s, int ms)
@@ -360,6 +355,7 @@ static int direct_stop(struct backend_session *base)
 
 	look_at_status(s); /* stopped, it says nothing any more */
 	kmod_stop(&s->dev);
+	direct_rings_stop(&s->rings);
 	return 0;
 }
 

@@ -49,7 +49,7 @@ static void fill(struct direct_rings *r, struct direct_ring *ring)
 
 	if (ring->has || !ring->next)
 		return;
-	end = vmp_load_acquire(&ring->reader.page->head);
+	end = r->stopped ? ring->end : vmp_load_acquire(&ring->reader.page->head);
 	while (!ring->has && (int64_t)(end - ring->reader.tail) > 0 &&
 	       (size = vmp_ring_read(&ring->reader, ring->next, sizeof(*ring->next))) != 0) {
 		const struct vmp_guest_task *task = &ring->next->task;
@@ -91,6 +91,14 @@ void direct_rings_start(struct direct_rings *r)
 		ring->has = false;
 	}
 	r->bad = 0;
+}
+
+void direct_rings_stop(struct direct_rings *r)
+{
+	for (uint32_t i = 0; i < r->n; i++)
+		if (r->ring[i].next)
+			r->ring[i].end = vmp_load_acquire(&r->ring[i].reader.page->head);
+	r->stopped = true;
 }
 
 static struct direct_ring *oldest(const struct direct_rings *r)

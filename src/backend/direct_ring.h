@@ -25,6 +25,7 @@ struct direct_ring {
 	union direct_record *next; /* the oldest sample that was not handed out, if @has */
 	bool has;
 	struct vmp_guest_task task; /* what was said last of who runs there */
+	uint64_t end;		    /* of what is read, once it is stopped */
 };
 
 struct direct_rings {
@@ -34,6 +35,7 @@ struct direct_rings {
 	struct direct_ring *taken; /* whose sample was handed out last */
 	uint64_t first, now;	   /* ticks between which samples may be */
 	uint64_t bad;		   /* records that cannot be */
+	bool stopped;
 	uint64_t chain[SAMPLE_MAX_CHAIN];
 };
 
@@ -42,6 +44,9 @@ void direct_rings_init(struct direct_rings *r, uint32_t n, uint32_t nr_events);
 int direct_rings_set(struct direct_rings *r, uint32_t i, void *memory, size_t bytes);
 void direct_rings_free(struct direct_rings *r);
 void direct_rings_start(struct direct_rings *r); /* throws away what has come */
+
+/* What comes from now on is none of ours: a guest may write on for ever. */
+void direct_rings_stop(struct direct_rings *r);
 
 /*
  * Looks what has come. It is now @now, ticks of the guest, which the caller reads behind

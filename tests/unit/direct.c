@@ -422,6 +422,7 @@ static void test_no_pause(void)
 {
 	u64 *words = (u64 *)(ring_memory[0] + PAGE);
 	union direct_record *own;
+	struct raw_sample raw;
 	struct direct_rings r;
 
 	rings_make(&r);
@@ -440,6 +441,17 @@ static void test_no_pause(void)
 	CHECK_EQ(producer[0].page->tail, 32);
 	CHECK_EQ(r.bad, 0);
 	r.ring[0].next = own;
+	/* Stopped, what it has written is what there is. */
+	put(1, 30, &good, 0);
+	put(1, 31, &good, 0);
+	direct_rings_stop(&r);
+	put(1, 32, &good, 0);
+	direct_rings_fill(&r);
+	CHECK(direct_rings_look(&r, 100));
+	for (u64 time = 30; time < 32; time++)
+		CHECK(direct_rings_take(&r, &raw) && raw.time == time);
+	direct_rings_fill(&r);
+	CHECK(!direct_rings_look(&r, 100) && !direct_rings_take(&r, &raw));
 	direct_rings_free(&r);
 }
 

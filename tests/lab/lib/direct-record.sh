@@ -18,7 +18,7 @@ record_share() {
 
 # direct_record: what tests/lab/host/direct-record has found
 direct_record() {
-	local samples whole sum
+	local samples whole sum began ended
 	expect "record: by direct delivery, which is said" "$(grep '^record' "$out" | one_line /dev/stdin)" \
 		says "$out" '^record: vmprof record: a: direct backend, direct delivery, cycles every 100000, 1 vCPU, Linux 6\.1'
 	samples=$(kmod_stat "$tmp/out/record.data" a samples)
@@ -37,6 +37,11 @@ direct_record() {
 	"$VMPROF" report -i "$tmp/out/record.data" --timeline >"$tmp/timeline" 2>&1 </dev/null
 	expect "record: the timeline has the guest's CPU" "$(head -n 3 "$tmp/timeline" | one_line /dev/stdin)" \
 		test "$(grep -cE '^ +[0-9]+\.[0-9]+  v00  a .* hot(75|25)' "$tmp/timeline")" -ge 6000
+	began=$(sed -n 's/^record: began //p' "$out") ended=$(sed -n 's/^record: ended //p' "$out")
+	expect "record: times are the host's" "$(grep -E 'hot(75|25)' "$tmp/timeline" | sed -n '1p;$p' | one_line /dev/stdin): $began to $ended" \
+		awk -v began="${began:-0}" -v ended="${ended:-0}" '
+			/hot(75|25)/ { n++; wrong += $1 < began || $1 > ended }
+			END { exit !(n && !wrong && ended - began < 10) }' "$tmp/timeline"
 	expect "record: the timeline is in the order of time" "" sort -C -n -k 1,1 <(grep -v '^#' "$tmp/timeline")
 	expect "record: a log has one owner" "$(grep '^second' "$out")" \
 		says "$out" '^second: vmprof record: .*the log of a is used by another program'
