@@ -168,6 +168,12 @@ unwound() {
 		END { print whole, cut, n; exit !(n && whole + cut >= n * 0.99 && whole >= n * 0.8) }'
 }
 
+# Of a hundred chains not more than one ends where there is no rule: the first and last steps of a program have none.
+ruled() {
+	"$VMPROF" report --stats -i "$1" | awk '/^user stacks/ { on = 1; next } on { n += $NF }
+		on && /no_rule|bad_frame/ { bad += $NF } END { print bad + 0, n; exit !(n && bad * 100 <= n) }'
+}
+
 @test "dwarf: chains beside perf's" {
 	recorded six
 	beside_perf "$DATA/six.data" --same 95
@@ -200,8 +206,7 @@ f(20)'
 		strip "$DATA/static"
 		record stripped "$DATA/static"
 		"$VMPROF" report --stats -i "$DATA/stripped.data" | grep -qE '^ +outermost: +[1-9]'
-		run grep -cE 'no_rule|bad_frame' <("$VMPROF" report --stats -i "$DATA/stripped.data")
-		[ "$output" -eq 0 ]
+		ruled "$DATA/stripped.data"
 	fi
 	for form in "" -gz=zlib -gz=zlib-gnu; do
 		build debug six.c $debug $form || continue

@@ -455,7 +455,8 @@ static void test_probe(struct machine *m)
 		usleep(1000);
 	CHECK(cannot(&other, "another program is connected to the VM's QMP socket"));
 	other.vm.libvirt = true;
-	CHECK(cannot(&other, "libvirt has the VM's QMP socket: libvirt's state"));
+	/* its state does not fit, or its library is not here */
+	CHECK(cannot(&other, "libvirt has the VM's QMP socket: libvirt's "));
 	close(fd);
 	CHECK(can(m));
 	CHECK(atomic_load(&m->accepted) - before < 4);
