@@ -32,11 +32,13 @@ static void put(struct vmp_ring *ring, const void *from, u32 size)
 {
 	u64 at = ring->head & (ring->size - 1), first = ring->size - at;
 
-	if (first > size)
-		first = size;
+	ring->head += size;
+	if (first >= size) {
+		__builtin_memcpy(ring->data + at, from, size);
+		return;
+	}
 	__builtin_memcpy(ring->data + at, from, first);
 	__builtin_memcpy(ring->data, (const u8 *)from + first, size - first);
-	ring->head += size;
 }
 
 void vmp_ring_missed(struct vmp_ring *ring, u64 records)
@@ -46,10 +48,18 @@ void vmp_ring_missed(struct vmp_ring *ring, u64 records)
 	vmp_store(&ring->page->lost, ring->lost);
 }
 
-int vmp_ring_write(struct vmp_ring *ring, const struct vmp_part *parts, u32 nr)
+/* Seldom needed, and apart: a record of its own on the stack would cost all others something. */
+static __attribute__((__noinline__)) void put_lost(struct vmp_ring *ring)
 {
 	struct vmp_lost lost = {{sizeof(lost), VMP_REC_LOST}, ring->untold};
-	u64 needed = ring->untold ? sizeof(lost) : 0;
+
+	put(ring, &lost, sizeof(lost));
+	ring->untold = 0;
+}
+
+int vmp_ring_write(struct vmp_ring *ring, const struct vmp_part *parts, u32 nr)
+{
+	u64 needed = ring->untold ? sizeof(struct vmp_lost) : 0;
 	u32 i;
 
 	for (i = 0; i < nr; i++)
@@ -57,8 +67,7 @@ int vmp_ring_write(struct vmp_ring *ring, const struct vmp_part *parts, u32 nr)
 	if (needed > ring->size - vmp_ring_used(ring))
 		goto full;
 	if (ring->untold)
-		put(ring, &lost, sizeof(lost));
-	ring->untold = 0;
+		put_lost(ring);
 	for (i = 0; i < nr; i++)
 		put(ring, parts[i].data, parts[i].size);
 	vmp_store_release(&ring->page->head, ring->head);
