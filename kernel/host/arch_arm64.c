@@ -11,7 +11,7 @@
 #include "direct.h"
 #include "host.h"
 
-const bool vp_arch_complete_in_work = true;
+const bool vp_arch_complete_now = true;
 const u32 vp_arch_sample_flags = VMP_SAMPLE_KERNEL | VMP_SAMPLE_SP | VMP_SAMPLE_PAGE_TABLE |
 				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY | VMP_SAMPLE_REGS;
 
@@ -30,17 +30,19 @@ static u64 sp_of(struct kvm_vcpu *guest, bool kernel)
  * host. A thread that runs a vCPU and is in the kernel is taken for the guest; counters that
  * exclude the host make that right.
  */
-bool vp_arch_regs(struct kvm_vcpu *guest, struct pt_regs *regs, struct vmp_sample *sample)
+bool vp_arch_in_guest(struct kvm_vcpu *guest, struct pt_regs *regs)
+{
+	return !user_mode(regs);
+}
+
+void vp_arch_regs(struct kvm_vcpu *guest, struct vmp_sample *sample)
 {
 	bool kernel = vcpu_mode_priv(guest);
 
-	if (user_mode(regs))
-		return false;
 	sample->ip = *vcpu_pc(guest);
 	sample->fp = vcpu_gp_regs(guest)->regs[29];
 	sample->sp = sp_of(guest, kernel);
 	sample->flags |= VMP_SAMPLE_SP | (kernel ? VMP_SAMPLE_KERNEL : 0);
-	return true;
 }
 
 static void tables_of(struct kvm_vcpu *guest, struct vmp_arm64_tables *tables)
@@ -58,10 +60,8 @@ static void tables_of(struct kvm_vcpu *guest, struct vmp_arm64_tables *tables)
 
 void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
 {
-	struct vmp_arm64_tables tables;
-
-	tables_of(guest, &tables);
-	sample->page_table = tables.ttbr0;
+	sample->page_table = is_kernel_in_hyp_mode() ? read_sysreg_s(SYS_TTBR0_EL12)
+						     : ctxt_sys_reg(&guest->arch.ctxt, TTBR0_EL1);
 	sample->flags |= VMP_SAMPLE_PAGE_TABLE;
 }
 
@@ -77,8 +77,8 @@ void vp_arch_all_regs(struct kvm_vcpu *guest, struct vmp_regs *regs)
 	struct vmp_arm64_tables tables;
 
 	tables_of(guest, &tables);
-	*regs = (struct vmp_regs){.flags = *vcpu_cpsr(guest)};
 	memcpy(regs->gpr, gp->regs, sizeof(regs->gpr));
+	regs->flags = *vcpu_cpsr(guest);
 	regs->system[VMP_ARM64_TTBR1] = tables.ttbr1;
 	regs->system[VMP_ARM64_TCR] = tables.tcr;
 	regs->system[VMP_ARM64_SP_EL0] = gp->sp;

@@ -15,7 +15,7 @@
 /* kvm.ko's tracepoint; the header with its prototype does not come with a kernel's headers. */
 extern struct tracepoint __tracepoint_kvm_entry;
 
-const bool vp_arch_complete_in_work;
+const bool vp_arch_complete_now;
 const u32 vp_arch_sample_flags = VMP_SAMPLE_KERNEL | VMP_SAMPLE_SP | VMP_SAMPLE_PAGE_TABLE |
 				 VMP_SAMPLE_TASK | VMP_SAMPLE_MEMORY | VMP_SAMPLE_REGS;
 
@@ -26,19 +26,21 @@ static unsigned long reg(struct kvm_vcpu *guest, int nr)
 	return guest->arch.regs[nr];
 }
 
+bool vp_arch_in_guest(struct kvm_vcpu *guest, struct pt_regs *regs)
+{
+	return READ_ONCE(guest->arch.handling_intr_from_guest);
+}
+
 /* The mode is told by the half of the address space: KVM's own answer is not exported, and perf's
  * is wrong before 6.7 (it is that of the last preemption). */
-bool vp_arch_regs(struct kvm_vcpu *guest, struct pt_regs *regs, struct vmp_sample *sample)
+void vp_arch_regs(struct kvm_vcpu *guest, struct vmp_sample *sample)
 {
-	if (!READ_ONCE(guest->arch.handling_intr_from_guest))
-		return false;
 	sample->ip = kvm_get_linear_rip(guest);
 	sample->sp = reg(guest, VCPU_REGS_RSP);
 	sample->fp = reg(guest, VCPU_REGS_RBP);
 	sample->flags |= VMP_SAMPLE_SP;
 	if (sample->ip >> 63)
 		sample->flags |= VMP_SAMPLE_KERNEL;
-	return true;
 }
 
 void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample)
@@ -85,8 +87,8 @@ static void on_entry(void *unused, struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = vp_vcpu_of(current);
 
-	if (vcpu && vp_complete(vcpu, guest))
-		irq_work_queue(&vcpu->work);
+	if (vcpu)
+		vp_complete(vcpu, guest);
 }
 
 /* Intel: the architectural PMU tells; AMD: six with the extension, else four. */

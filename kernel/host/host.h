@@ -5,8 +5,8 @@
  *
  * A sample is made in two steps. At overflow, which may be an NMI, the registers go into the
  * event's slot. When it is safe to read the guest's memory, the sample is completed and written
- * into the ring. The second step runs on the vCPU's own
- * CPU with interrupts off and not in an NMI, or where the profile is stopped; a lock tells the two
+ * into the ring. The second step runs on the vCPU's own CPU with interrupts off and not in an NMI,
+ * right behind the first where that can be, or where the profile is stopped; a lock tells the two
  * apart.
  */
 #ifndef VMPROF_HOST_H
@@ -29,6 +29,7 @@
  * vCPU empties it. */
 enum vp_slot {
 	VP_SLOT_EMPTY,
+	VP_SLOT_FILLING,
 	VP_SLOT_FULL,
 	VP_SLOT_WRITING, /* being written into the ring */
 };
@@ -39,7 +40,7 @@ struct vp_event {
 	u32 index;
 	enum vp_slot slot;
 	struct vmp_sample sample; /* the slot */
-	atomic64_t missed;	  /* overflows while the slot was being written */
+	atomic64_t missed;	  /* overflows while the slot was being filled or written */
 	u64 outside;		  /* overflows that were not in the guest */
 };
 
@@ -52,7 +53,10 @@ struct vp_vcpu {
 	raw_spinlock_t lock; /* of the ring's producers: the vCPU's own CPU, and whoever stops it */
 	struct vmp_ring ring;
 	struct irq_work work;
-	u8 *memory_copy; /* room for a sample's segments, VP_SEGMENTS_SIZE(vm) bytes */
+	bool wake; /* work is to wake whoever polls: there is enough to read */
+	struct vmp_regs
+		regs;	 /* room for a sample's: to clear it on the stack would cost each sample */
+	u8 *memory_copy; /* and for its segments, VP_SEGMENTS_SIZE(vm) bytes */
 	u64 area;	 /* see struct vmprof_want */
 	struct vp_event *events;
 	struct vp_direct *direct; /* direct.h; null with other deliveries, and all of the above but
@@ -124,16 +128,15 @@ void vp_rows_exit(void);
 void vp_overflow(struct perf_event *perf, struct perf_sample_data *data, struct pt_regs *regs);
 /*
  * Completes and writes what is pending of a vCPU; guest is null if its memory cannot be read now.
- * Interrupts are off. Returns whether who polls is to be woken: just now there is enough to read.
+ * Interrupts are off.
  */
-bool vp_complete(struct vp_vcpu *vcpu, struct kvm_vcpu *guest);
-/* irq_work: completes where the architecture can do it here, else wakes whoever polls. */
+void vp_complete(struct vp_vcpu *vcpu, struct kvm_vcpu *guest);
+/* irq_work: completes what the overflow itself could not, where the architecture can do it here;
+ * wakes whoever polls. */
 void vp_work(struct irq_work *work);
 
 /* ------------------------------------------------------------------ memory.c */
 
-/* Reads the guest's memory as vp_arch_walk() finds it; how many bytes, from the start. */
-u32 vp_read(struct kvm_vcpu *guest, u64 root_clear, u64 vaddr, void *buf, u32 size);
 /* What vp_arch_walk() reads entries by; phys is in a struct vp_phys. */
 struct vp_phys {
 	struct vmp_phys phys;
@@ -148,11 +151,10 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 
 /* ------------------------------------------------------------------ arch_*.c */
 
-/*
- * If the interrupt came while the guest ran, puts ip, sp, fp, mode and their flags into the sample
- * and returns true. May be called in an NMI.
- */
-bool vp_arch_regs(struct kvm_vcpu *guest, struct pt_regs *regs, struct vmp_sample *sample);
+/* Whether the interrupt came while the guest ran. This and the next may be called in an NMI. */
+bool vp_arch_in_guest(struct kvm_vcpu *guest, struct pt_regs *regs);
+/* Puts ip, sp, fp, mode and their flags into the sample. */
+void vp_arch_regs(struct kvm_vcpu *guest, struct vmp_sample *sample);
 /* The page-table base as it was at the sample, with its flag. When vp_complete() has a guest. */
 void vp_arch_page_table(struct kvm_vcpu *guest, struct vmp_sample *sample);
 /* All other registers; as vp_arch_page_table(). */
@@ -164,8 +166,9 @@ u64 vp_arch_task(struct kvm_vcpu *guest, const struct vmp_sample *sample);
  * cleared. 0 or less than 0. Never faults or sleeps; the caller holds kvm->srcu.
  */
 int vp_arch_walk(struct kvm_vcpu *guest, u64 root_clear, u64 vaddr, u64 *gpa);
-/* Whether vp_work() may complete samples; else something else calls vp_complete(). */
-extern const bool vp_arch_complete_in_work;
+/* Whether all of the guest can be read behind the exit, by the overflow itself or by vp_work();
+ * else something else calls vp_complete(). */
+extern const bool vp_arch_complete_now;
 /* VMP_SAMPLE_... that samples of this architecture may have. */
 extern const u32 vp_arch_sample_flags;
 /* The counters of a CPU, a bit each, and which of them can count what the event asks of its PMU.

@@ -6,7 +6,8 @@
  */
 #include "host.h"
 
-#define PIECE 4096u /* no page of any guest or host is smaller */
+#define PIECE	4096u /* no page of any guest or host is smaller */
+#define NO_PAGE 1     /* no piece's address */
 
 static int read_entry(const struct vmp_phys *phys, u64 gpa, u64 *entry)
 {
@@ -21,27 +22,41 @@ void vp_phys_init(struct vp_phys *phys, struct kvm_vcpu *guest)
 	phys->guest = guest;
 }
 
-u32 vp_read(struct kvm_vcpu *guest, u64 root_clear, u64 vaddr, void *buf, u32 size)
-{
-	u32 done = 0, piece;
-	u64 gpa;
-
-	for (; done < size; done += piece) {
-		piece = min_t(u32, size - done, PIECE - ((vaddr + done) & (PIECE - 1)));
-		if (vp_arch_walk(guest, root_clear, vaddr + done, &gpa) ||
-		    kvm_vcpu_read_guest_atomic(guest, gpa, buf + done, piece))
-			break;
-	}
-	return done;
-}
-
 /* What is being put together of one sample. */
 struct segments {
 	struct kvm_vcpu *guest;
 	u64 root_clear;
+	u64 page, gpa; /* the last piece of memory that was found, and where it is */
 	u8 *room;
 	u32 used, nr;
 };
+
+/* Most of what is read of one sample is near to what was read before. */
+static int find_page(struct segments *s, u64 page)
+{
+	if (s->page == page)
+		return 0;
+	s->page = NO_PAGE;
+	if (vp_arch_walk(s->guest, s->root_clear, page, &s->gpa))
+		return -EFAULT;
+	s->page = page;
+	return 0;
+}
+
+/* How many bytes could be read, from the start. */
+static u32 read_memory(struct segments *s, u64 vaddr, void *buf, u32 size)
+{
+	u32 done = 0, offset, piece;
+
+	for (; done < size; done += piece) {
+		offset = (vaddr + done) & (PIECE - 1);
+		piece = min_t(u32, size - done, PIECE - offset);
+		if (find_page(s, vaddr + done - offset) ||
+		    kvm_vcpu_read_guest_atomic(s->guest, s->gpa + offset, buf + done, piece))
+			break;
+	}
+	return done;
+}
 
 static void add(struct segments *s, u64 addr, u32 size)
 {
@@ -49,7 +64,7 @@ static void add(struct segments *s, u64 addr, u32 size)
 	u32 got;
 
 	addr &= ~7ull;
-	got = vp_read(s->guest, s->root_clear, addr, segment + 1, size) & ~7u;
+	got = read_memory(s, addr, segment + 1, size) & ~7u;
 	if (!got)
 		return;
 	*segment = (struct vmp_segment){.addr = addr, .size = got};
@@ -58,13 +73,11 @@ static void add(struct segments *s, u64 addr, u32 size)
 }
 
 /* 0 if it cannot be read: no pointer that is of use. */
-static u64 word(const struct segments *s, u64 addr)
+static u64 word(struct segments *s, u64 addr)
 {
 	u64 value;
 
-	return vp_read(s->guest, s->root_clear, addr, &value, sizeof(value)) == sizeof(value)
-		       ? value
-		       : 0;
+	return read_memory(s, addr, &value, sizeof(value)) == sizeof(value) ? value : 0;
 }
 
 /* Where the kernel's chain goes on when its interrupt stack ends, and where user mode's starts. */
@@ -87,9 +100,9 @@ static void add_kernel(struct segments *s, const struct vp_vcpu *vcpu,
 		add(s, sp, vcpu->vm->stack_size);
 }
 
-u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample *sample)
+static u32 read_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample *sample)
 {
-	struct segments s = {.guest = guest, .room = vcpu->memory_copy};
+	struct segments s = {.guest = guest, .page = NO_PAGE, .room = vcpu->memory_copy};
 	const struct vmprof_want *want = &vcpu->vm->want;
 	int idx;
 
@@ -97,11 +110,9 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 	if (vcpu->vm->stack_size)
 		add(&s, sample->sp, vcpu->vm->stack_size);
 	s.root_clear = want->root_clear;
-	sample->task = vp_arch_task(guest, sample);
+	s.page = NO_PAGE;
 	if (!sample->task && vcpu->area && want->current_task)
 		sample->task = word(&s, vcpu->area + want->current_task);
-	if (sample->task)
-		sample->flags |= VMP_SAMPLE_TASK;
 	if (s.nr && sample->task && (sample->flags & VMP_SAMPLE_KERNEL))
 		add_kernel(&s, vcpu, sample);
 	srcu_read_unlock(&guest->kvm->srcu, idx);
@@ -109,4 +120,16 @@ u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample 
 	if (s.nr)
 		sample->flags |= VMP_SAMPLE_MEMORY;
 	return s.used;
+}
+
+u32 vp_segments(struct vp_vcpu *vcpu, struct kvm_vcpu *guest, struct vmp_sample *sample)
+{
+	u32 used = 0;
+
+	sample->task = vp_arch_task(guest, sample);
+	if (vcpu->vm->stack_size || (!sample->task && vcpu->area))
+		used = read_segments(vcpu, guest, sample);
+	if (sample->task)
+		sample->flags |= VMP_SAMPLE_TASK;
+	return used;
 }
