@@ -9,4 +9,9 @@ set -uo pipefail
 # shellcheck source=tests/lab/lib/module.sh
 . "$lab/lib/module.sh"
 
-module_lab x86-kvm amd64
+fuzz=20
+if ((LONG)); then
+	fuzz=600
+	export LIMIT=1250
+fi
+module_lab x86-kvm amd64 $fuzz

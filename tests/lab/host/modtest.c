@@ -376,8 +376,9 @@ static __u64 random64(void)
 /* A proper structure with some of its words replaced, so that calls get far. */
 static void fuzz_once(int fd)
 {
-	static const unsigned long calls[] = {VMPROF_IOC_INFO, VMPROF_IOC_ATTACH, VMPROF_IOC_START,
-					      VMPROF_IOC_STOP, VMPROF_IOC_READ,	  VMPROF_IOC_WANT};
+	static const unsigned long calls[] = {
+		VMPROF_IOC_INFO, VMPROF_IOC_ATTACH, VMPROF_IOC_START, VMPROF_IOC_STATUS,
+		VMPROF_IOC_STOP, VMPROF_IOC_READ,   VMPROF_IOC_WANT};
 	union {
 		struct vmprof_attach attach;
 		struct vmprof_want want;
@@ -385,7 +386,7 @@ static void fuzz_once(int fd)
 		__u32 word[64];
 	} u;
 	__u64 areas[VMPROF_VCPUS_MAX];
-	unsigned long call = calls[(unsigned long)random() % 6];
+	unsigned long call = calls[(unsigned long)random() % 7];
 
 	memset(&u, 0, sizeof(u));
 	u.attach = attach_all();
@@ -429,7 +430,7 @@ static int fuzz(double seconds)
 		fuzz_once(fd);
 		calls++;
 	}
-	printf("fuzzed %lu calls\n", calls);
+	printf("fuzzed %lu calls in %.0f s\n", calls, seconds);
 	return 0;
 }
 
