@@ -181,7 +181,7 @@ guest-module_install:
 	$(Q)$(KBUILD_GUEST) modules_install
 
 FORMATTED := $(sort $(wildcard src/*.c src/*/*.[ch] kernel/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] \
-	     tests/lab/*/*.c tests/lab/host/regs/*.c tests/bench/*.[ch]))
+	     tests/lab/*/*.c tests/lab/host/regs/*.c tests/lab/host/null/*.c tests/bench/*.[ch]))
 # Everything whose first line or two say that it is shell.
 SCRIPTS = $(shell grep -lEs '^\#!/bin/(ba)?sh|^\# shellcheck shell=' .ci/run scripts/* tests/run \
 	  tests/cli/*.bash tests/lab/* tests/lab/lib/* tests/lab/guest/* tests/lab/host/* tests/lab/machine/* tests/bench/*.sh)

@@ -39,6 +39,26 @@ build_direct() {
 	: >"$2/own-guests"
 }
 
+# build_cost ARCH DIR: the host's module, one that does nothing, and what goes with them to the script cost
+build_cost() {
+	local headers options=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
+	headers=$("$top/scripts/kernel-headers" 6.1-cloud "$1") || return
+	mkdir -p "$2/null"
+	cp "$lab"/host/null/* "$2/null/"
+	{
+		VMPROF_CACHE=$cache make -s -C "$top" modules KDIR="$headers" BUILD="$2" "${options[@]}" &&
+			make -s -C "$headers" M="$2/null" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules
+	} >"$2/log" 2>&1 || {
+		cat "$2/log" >&2
+		return 1
+	}
+	cp "$2/modules/vmprof.ko" "$2/null/null.ko" "$2/"
+	aarch64-linux-gnu-strip -g "$2"/*.ko
+	aarch64-linux-gnu-gcc -O2 -static -I"$top" -o "$2/costtest" "$lab/host/costtest.c" "$top/kernel/core/ring.c"
+	aarch64-linux-gnu-gcc -O2 -static -fno-optimize-sibling-calls -I"$top" -o "$2/l2-cost" "$lab/guest/l2-cost.c"
+	: >"$2/own-guests"
+}
+
 # module_samples RUN WORD: the number behind WORD in what RUN says of its samples
 module_samples() {
 	sed -n "s/^$1: samples/samples/p" "$tmp/out/stdout" | grep -o "\b$2 [0-9]*" | cut -d ' ' -f 2
