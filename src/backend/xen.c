@@ -68,6 +68,7 @@ static void xen_close_session(struct backend_session *base)
 	xen_complete(base);
 	if (s->mem.xen)
 		xen_mem_free(&s->mem);
+	xen_context_close(&s->context);
 	for (uint32_t i = 0; i < s->nr_vcpus; i++)
 		free(s->vcpu[i].ticks);
 	free(s->vcpu);
@@ -101,6 +102,9 @@ static int open_domain(struct xen_session *s, const struct backend_config *cfg,
 			       name);
 	s->tot_pages = info.tot_pages;
 	xen_mem_init(&s->mem, &s->xen, vm->domid, s->pv);
+	r = xen_context_open(&s->context, &s->xen, vm->domid, err);
+	if (r)
+		return r;
 	s->nr_vcpus = info.max_vcpu_id + 1;
 	s->vcpu = xcalloc(s->nr_vcpus, sizeof(*s->vcpu));
 	for (uint32_t i = 0; i < s->nr_vcpus; i++)

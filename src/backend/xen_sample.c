@@ -46,6 +46,16 @@ static int look(struct xen_session *s, uint32_t vcpu)
 	return 0;
 }
 
+static int read_pv(struct xen_session *s, uint32_t vcpu)
+{
+	int r = xen_context_get(&s->context, vcpu);
+
+	if (r)
+		return call_failed(s, -r);
+	xen_regs_pv(&s->vcpu[vcpu].regs, &s->context.regs->c);
+	return 0;
+}
+
 static int read_hvm(struct xen_session *s, uint32_t vcpu)
 {
 	struct xen_vcpu *v = &s->vcpu[vcpu];
@@ -53,9 +63,11 @@ static int read_hvm(struct xen_session *s, uint32_t vcpu)
 	HVM_SAVE_TYPE(CPU) full;
 
 	if (v->tables_at && now - v->tables_at < TABLES_AGE_NS) {
-		if (s->xen.call->vcpu_getcontext(s->xen.xc, s->base.vm->domid, vcpu, &s->context))
-			return call_failed(s, errno);
-		xen_regs_hvm(&v->regs, &s->context.c, &v->tables);
+		int r = xen_context_get(&s->context, vcpu);
+
+		if (r)
+			return call_failed(s, -r);
+		xen_regs_hvm(&v->regs, &s->context.regs->c, &v->tables);
 		return 0;
 	}
 	if (s->xen.call->hvm_getcontext_partial(s->xen.xc, s->base.vm->domid, HVM_SAVE_CODE(CPU),
@@ -70,16 +82,11 @@ static int read_hvm(struct xen_session *s, uint32_t vcpu)
 static int read_regs(struct xen_session *s, uint32_t vcpu)
 {
 	struct xen_vcpu *v = &s->vcpu[vcpu];
-	int r = 0;
+	int r;
 
 	if (v->has_regs && v->regs_cpu_time == v->info.cpu_time)
 		return 0;
-	if (!s->pv)
-		r = read_hvm(s, vcpu);
-	else if (s->xen.call->vcpu_getcontext(s->xen.xc, s->base.vm->domid, vcpu, &s->context))
-		r = call_failed(s, errno);
-	else
-		xen_regs_pv(&v->regs, &s->context.c);
+	r = s->pv ? read_pv(s, vcpu) : read_hvm(s, vcpu);
 	v->has_regs = !r;
 	v->regs_cpu_time = v->info.cpu_time;
 	v->regs.halted = v->info.blocked;

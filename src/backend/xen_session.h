@@ -8,6 +8,7 @@
 #include "backend/backend.h"
 #include "backend/cputicks.h"
 #include "backend/frames.h"
+#include "backend/xen_context.h"
 #include "backend/xen_regs.h"
 
 #if HAVE_XEN
@@ -43,6 +44,7 @@ struct xen_session {
 	struct xen xen;
 	bool pv;
 	struct xen_mem mem;
+	struct xen_context context;
 	struct event *events;
 	unsigned nr_events;
 	struct xen_vcpu *vcpu;
@@ -52,7 +54,6 @@ struct xen_session {
 	bool started, stopped;
 	uint32_t random;
 	struct backend_stats stats;
-	vcpu_guest_context_any_t context; /* too large for a stack */
 };
 
 /* ---------- xen_sample.c ---------- */

@@ -34,7 +34,6 @@ static const struct library {
 	  CALL(domain_get_guest_width, xc_domain_get_guest_width),
 	  CALL(domain_maximum_gpfn, xc_domain_maximum_gpfn),
 	  CALL(maximum_ram_page, xc_maximum_ram_page), CALL(vcpu_getinfo, xc_vcpu_getinfo),
-	  CALL(vcpu_getcontext, xc_vcpu_getcontext),
 	  CALL(hvm_getcontext_partial, xc_domain_hvm_getcontext_partial),
 	  CALL(version, xc_version)}},
 	{"libxenforeignmemory.so.1",
@@ -43,7 +42,7 @@ static const struct library {
 	{"libxencall.so.1",
 	 {CALL(call_open, xencall_open), CALL(call_close, xencall_close),
 	  CALL(alloc_buffer, xencall_alloc_buffer), CALL(free_buffer, xencall_free_buffer),
-	  CALL(call2, xencall2)}},
+	  CALL(call1, xencall1), CALL(call2, xencall2)}},
 	{"libxenstore.so.4",
 	 {CALL(store_open, xs_open), CALL(store_close, xs_close), CALL(store_read, xs_read)}},
 };

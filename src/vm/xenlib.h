@@ -24,7 +24,6 @@ struct xen_calls {
 	__typeof__(xc_domain_maximum_gpfn) *domain_maximum_gpfn;
 	__typeof__(xc_maximum_ram_page) *maximum_ram_page;
 	__typeof__(xc_vcpu_getinfo) *vcpu_getinfo;
-	__typeof__(xc_vcpu_getcontext) *vcpu_getcontext;
 	__typeof__(xc_domain_hvm_getcontext_partial) *hvm_getcontext_partial;
 	__typeof__(xc_version) *version;
 	__typeof__(xenforeignmemory_open) *memory_open;
@@ -35,6 +34,7 @@ struct xen_calls {
 	__typeof__(xencall_close) *call_close;
 	__typeof__(xencall_alloc_buffer) *alloc_buffer;
 	__typeof__(xencall_free_buffer) *free_buffer;
+	__typeof__(xencall1) *call1;
 	__typeof__(xencall2) *call2;
 	__typeof__(xs_open) *store_open;
 	__typeof__(xs_close) *store_close;

@@ -7,6 +7,7 @@
 
 #include "backend/cputicks.h"
 #include "backend/frames.h"
+#include "backend/xen_context.h"
 #include "backend/xen_pmu.h"
 #include "backend/xen_regs.h"
 #include "guest/x86.h"
@@ -396,6 +397,109 @@ static void test_pmu_text(void)
 	CHECK(strlen(text) < sizeof(text) - 1);
 }
 
+/* ---------- hypercalls ---------- */
+
+/* A hypervisor with one domain, number 7, of two vCPUs; no PMU, but Xenoprof's counters. */
+static unsigned buffers; /* that are not freed */
+
+static xencall_handle *fake_open(xentoollog_logger *logger, unsigned flags)
+{
+	return (xencall_handle *)&buffers;
+}
+
+static int fake_close(xencall_handle *h)
+{
+	return 0;
+}
+
+static void *fake_alloc(xencall_handle *h, size_t size)
+{
+	buffers++;
+	return xcalloc(1, size);
+}
+
+static void fake_free(xencall_handle *h, void *buffer)
+{
+	buffers -= buffer != NULL;
+	free(buffer);
+}
+
+static int fake_call1(xencall_handle *h, unsigned op, uint64_t arg)
+{
+	struct xen_domctl *d = (struct xen_domctl *)(uintptr_t)arg;
+	vcpu_guest_context_t *c;
+
+	CHECK_EQ(op, __HYPERVISOR_domctl);
+	CHECK_EQ(d->cmd, XEN_DOMCTL_getvcpucontext);
+	errno = d->interface_version != XEN_DOMCTL_INTERFACE_VERSION ? EACCES
+		: d->domain != 7				     ? ESRCH
+		: d->u.vcpucontext.vcpu > 1			     ? EINVAL
+								     : 0;
+	if (errno)
+		return -1;
+	c = d->u.vcpucontext.ctxt.p;
+	c->user_regs.rip = 0x1000 + d->u.vcpucontext.vcpu;
+	d->domain = 99; /* what Xen leaves in the argument must not count the next time */
+	d->interface_version = 0;
+	return 0;
+}
+
+static int fake_call2(xencall_handle *h, unsigned op, uint64_t what, uint64_t arg)
+{
+	struct xenoprof_init *init = (struct xenoprof_init *)(uintptr_t)arg;
+
+	if (op == __HYPERVISOR_xenoprof_op && what == XENOPROF_init) {
+		init->num_events = 4;
+		strcpy(init->cpu_type, "x86-64/hammer");
+		return 0;
+	}
+	errno = EOPNOTSUPP;
+	return -1;
+}
+
+static const struct xen_calls fake_calls = {
+	.call_open = fake_open,
+	.call_close = fake_close,
+	.alloc_buffer = fake_alloc,
+	.free_buffer = fake_free,
+	.call1 = fake_call1,
+	.call2 = fake_call2,
+};
+
+static void test_context(void)
+{
+	const struct xen xen = {.call = &fake_calls};
+	struct xen_context c, other;
+	struct vmprof_err err;
+
+	CHECK(!xen_context_open(&c, &xen, 7, &err));
+	for (unsigned i = 0; i < 3; i++) {
+		CHECK_EQ(xen_context_get(&c, i % 2), 0);
+		CHECK_EQ(c.regs->c.user_regs.rip, 0x1000 + i % 2);
+	}
+	CHECK_EQ(xen_context_get(&c, 2), -EINVAL);
+	CHECK(!xen_context_open(&other, &xen, 8, &err));
+	CHECK_EQ(xen_context_get(&other, 0), -ESRCH);
+	xen_context_close(&other);
+	xen_context_close(&c);
+	xen_context_close(&c);
+	CHECK_EQ(buffers, 0);
+}
+
+static void test_pmu_ask(void)
+{
+	const struct xen xen = {.call = &fake_calls};
+	struct xen_pmu_answers a;
+
+	xen_pmu_ask(&xen, &a);
+	CHECK_EQ(a.mode_error, EOPNOTSUPP);
+	CHECK_EQ(a.feature_error, EOPNOTSUPP);
+	CHECK_EQ(a.oprof_error, 0);
+	CHECK_EQ(a.oprof.num_events, 4);
+	CHECK_STR(a.oprof.cpu_type, "x86-64/hammer");
+	CHECK_EQ(buffers, 0);
+}
+
 /* ---------- what is hostile, or of another version ---------- */
 
 /* A name is what XenStore has, which a domain may have been allowed to write. */
@@ -446,6 +550,8 @@ int main(void)
 	test_pv_registers();
 	test_hvm_registers();
 	test_pmu_text();
+	test_context();
+	test_pmu_ask();
 	test_hostile_names();
 	test_call_errors();
 #endif
