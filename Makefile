@@ -112,7 +112,7 @@ FUZZBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/fuzz/*.c)))
 BENCHBIN := $(patsubst %.c,$(BUILD)/%,$(sort $(wildcard tests/bench/*.c)))
 
 # Benchmarks that labs use as well.
-LABBIN   := $(BUILD)/tests/bench/guest $(BUILD)/tests/bench/address
+LABBIN   := $(BUILD)/tests/bench/guest $(BUILD)/tests/bench/address $(BUILD)/tests/bench/xencost
 
 all: $(BUILD)/vmprof
 
