@@ -19,15 +19,6 @@ int vmp_ring_init(struct vmp_ring *ring, void *memory, u64 page_size, u64 size)
 	return 0;
 }
 
-/* A consumer that claims to have read what was never written, or to be further behind than there is
- * room for, gets nothing more: the ring counts as full. */
-u64 vmp_ring_used(const struct vmp_ring *ring)
-{
-	u64 used = ring->head - vmp_load_acquire(&ring->page->tail);
-
-	return used > ring->size ? ring->size : used;
-}
-
 static void put(struct vmp_ring *ring, const void *from, u32 size)
 {
 	u64 at = ring->head & (ring->size - 1), first = ring->size - at;

@@ -85,11 +85,37 @@ struct vmp_part {
  */
 int vmp_ring_write(struct vmp_ring *ring, const struct vmp_part *parts, u32 nr);
 
+/* Bytes that wait to be read, as the consumer tells. One that claims to have read what was never
+ * written, or to be further behind than there is room for, gets nothing more: the ring is full. */
+static inline u64 vmp_ring_used(const struct vmp_ring *ring)
+{
+	u64 used = ring->head - vmp_load_acquire(&ring->page->tail);
+
+	return used > ring->size ? ring->size : used;
+}
+
+/*
+ * A shorter way for a record that lies whole in the data: where it is to be put, or null, and
+ * vmp_ring_write() has to do it. It is in the ring after vmp_ring_commit() with the same size;
+ * nothing else is written in between.
+ */
+static inline void *vmp_ring_place(const struct vmp_ring *ring, u32 size)
+{
+	u64 at = ring->head & (ring->size - 1);
+
+	if (ring->untold || at + size > ring->size || size > ring->size - vmp_ring_used(ring))
+		return 0;
+	return ring->data + at;
+}
+
+static inline void vmp_ring_commit(struct vmp_ring *ring, u32 size)
+{
+	ring->head += size;
+	vmp_store_release(&ring->page->head, ring->head);
+}
+
 /* Counts records as lost that never came as far as vmp_ring_write(). */
 void vmp_ring_missed(struct vmp_ring *ring, u64 records);
-
-/* Bytes that wait to be read, as the consumer tells; never more than size. */
-u64 vmp_ring_used(const struct vmp_ring *ring);
 
 /* ------------------------------------------------------------------ consumer */
 

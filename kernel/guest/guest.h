@@ -12,6 +12,12 @@
 #include <linux/sched.h>
 #include <linux/types.h>
 
+#ifdef CONFIG_ARM64
+#include <asm/sysreg.h>
+#else
+#include <asm/msr.h>
+#endif
+
 #include "../core/log.h"
 #include "../core/sample.h"
 #include "../core/table.h"
@@ -24,8 +30,10 @@ struct vg_cpu {
 	bool busy;  /* a handler is writing: another one has interrupted it */
 	u64 missed; /* samples of such; to be said when the ring is free again */
 	u64 overflows, spurious;
-	u32 last_pid; /* whose name was written last */
+	u64 periods[VMPROF_LOG_EVENTS_MAX]; /* direct: of the samples at hand */
+	u32 last_pid;			    /* whose name was written last */
 	char last_comm[TASK_COMM_LEN];
+	struct vmp_guest_sample sample; /* one that does not lie in the ring in one piece */
 	unsigned long trace[VMPROF_LOG_CHAIN_MAX + VG_OWN_FRAMES];
 	u64 chain[VMPROF_LOG_CHAIN_MAX];
 };
@@ -42,7 +50,15 @@ DECLARE_PER_CPU(struct vg_cpu, vg_cpus);
 /* ------------------------------------------------------------------ sample.c */
 
 /* The guest's clock, in ticks. */
-u64 vg_clock(void);
+static inline u64 vg_clock(void)
+{
+#ifdef CONFIG_ARM64
+	return read_sysreg(cntvct_el0);
+#else
+	return rdtsc();
+#endif
+}
+
 /*
  * Writes a sample of what regs were interrupted at into this CPU's ring. Preemption is off, the
  * context whatever it is: it neither sleeps nor allocates nor locks.

@@ -6,25 +6,12 @@
 #include <linux/uaccess.h>
 
 #ifdef CONFIG_ARM64
-#include <clocksource/arm_arch_timer.h>
 #include <asm/compat.h>
-#endif
-#ifdef CONFIG_X86_64
-#include <asm/msr.h>
 #endif
 
 #include "guest.h"
 
 DEFINE_PER_CPU(struct vg_cpu, vg_cpus);
-
-u64 vg_clock(void)
-{
-#ifdef CONFIG_ARM64
-	return read_sysreg(cntvct_el0);
-#else
-	return rdtsc();
-#endif
-}
 
 /* A program's stack, by frame pointer: where they point to, the caller's one lies and, above it,
  * the return address. This holds on x86-64 and arm64. */
@@ -149,27 +136,41 @@ static void write_task(struct vg_cpu *cpu, u64 time)
 	memcpy(cpu->last_comm, current->comm, sizeof(cpu->last_comm));
 }
 
+/* Most threads are those of the sample before, with the same name. */
+static bool is_last_task(const struct vg_cpu *cpu)
+{
+	return cpu->last_pid == current->pid &&
+	       !memcmp(cpu->last_comm, current->comm, TASK_COMM_LEN);
+}
+
 static void write_sample(struct vg_cpu *cpu, struct pt_regs *regs, u32 event, u64 period, u64 time)
 {
-	struct vmp_guest_sample sample = {
-		.header = {sizeof(sample), VMP_REC_GUEST_SAMPLE},
-		.time = time,
-		.ip = instruction_pointer(regs),
-		.period = period,
-		.cpu = smp_processor_id(),
-		.event = event,
-		.pid = current->pid,
-		.tgid = current->tgid,
-		.flags = user_mode(regs) ? 0 : VMP_SAMPLE_KERNEL,
-		.nr_chain = chain_of(cpu, regs),
-	};
-	struct vmp_part parts[2] = {{&sample, sizeof(sample)},
-				    {cpu->chain, sample.nr_chain * sizeof(u64)}};
+	u32 nr = chain_of(cpu, regs), size = sizeof(struct vmp_guest_sample) + nr * sizeof(u64);
+	struct vmp_guest_sample *sample;
 
-	if (cpu->last_pid != sample.pid || memcmp(cpu->last_comm, current->comm, TASK_COMM_LEN))
+	if (!is_last_task(cpu))
 		write_task(cpu, time);
-	sample.header.size += parts[1].size;
-	vmp_ring_write(&cpu->ring, parts, 2);
+	sample = vmp_ring_place(&cpu->ring, size) ?: &cpu->sample;
+	sample->header = (struct vmp_record){size, VMP_REC_GUEST_SAMPLE};
+	sample->time = time;
+	sample->ip = instruction_pointer(regs);
+	sample->period = period;
+	sample->cpu = smp_processor_id();
+	sample->event = event;
+	sample->pid = current->pid;
+	sample->tgid = current->tgid;
+	sample->flags = user_mode(regs) ? 0 : VMP_SAMPLE_KERNEL;
+	sample->nr_chain = nr;
+	if (sample == &cpu->sample) {
+		struct vmp_part parts[2] = {{sample, sizeof(*sample)},
+					    {cpu->chain, nr * sizeof(u64)}};
+
+		vmp_ring_write(&cpu->ring, parts, 2);
+		return;
+	}
+	if (nr)
+		memcpy(sample + 1, cpu->chain, nr * sizeof(u64));
+	vmp_ring_commit(&cpu->ring, size);
 }
 
 void vg_sample(struct pt_regs *regs, u32 event, u64 period, u64 time)
