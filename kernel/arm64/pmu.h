@@ -24,6 +24,9 @@
 #define VMP_TYPE_NO_KERNEL BIT(31)
 #define VMP_TYPE_NO_USER   BIT(30)
 
+#define VMP_EVENT_SW_INCR  0
+#define VMP_USER_SW_INCR   BIT(1) /* PMUSERENR: programs may increment it */
+
 #define VMP_PMU_COUNTERS   31 /* event counters that a PMU may have; 31 is the cycle counter */
 #define VMP_PMU_CYCLES	   31
 

@@ -69,17 +69,18 @@ static const char *const sentences[] = {
  * off. */
 struct vp_direct {
 	u32 nr, mask;
-	u64 types[EVENT_MAX], values[EVENT_MAX];
+	u64 types[EVENT_MAX], values[EVENT_MAX], user;
 	bool wanted; /* it is to have the counters */
+	bool begin;  /* from the row's values; of the former profile it may still have a PMU */
 	bool unsafe; /* it may be in its handler */
 	bool gone;   /* whatever it is in: it is not lent anything any more */
 	u32 why;     /* enum why: it is not to have them any more */
 	struct vp_pmu pmu;
 	u64 entry_pc;
-	u32 ahead;	  /* events from the entry to a deferred overflow */
-	bool deferred;	  /* at the last entry */
-	u64 silent_since; /* ns: each exit since then had an overflow waiting; 0: the last had none
-			   */
+	u32 ahead;     /* events from the entry to a deferred overflow */
+	bool deferred; /* at the last entry */
+	u64 entered;   /* ns, if so */
+	u64 silent;    /* ns that it has run since, all of whose exits had an overflow waiting */
 	u64 entries, deferrals, clock_offset;
 };
 
@@ -153,6 +154,7 @@ void vp_direct_init(struct arm_pmu *pmu)
 void vp_direct_exit(void)
 {
 	cancel_delayed_work_sync(&watchdog);
+	vp_hooks_exit();
 	vp_gic_exit();
 }
 
@@ -193,6 +195,8 @@ static void defer_overflows(struct vp_direct *direct, const struct kvm_vcpu *gue
 		direct->ahead = AHEAD_MIN;
 	direct->entry_pc = *vcpu_pc(guest);
 	direct->deferred = waiting;
+	if (waiting)
+		direct->entered = ktime_get_mono_fast_ns();
 	direct->deferrals += hweight64(waiting);
 	value = -(u64)direct->ahead;
 	for (i = 0; i < direct->nr; i++)
@@ -241,6 +245,20 @@ static void untrap(struct lent *l, u32 counters)
 		     mdcr_el2);
 }
 
+/* A new profile starts where the vCPU runs: here nothing of the former one is in use. */
+static void begin(struct vp_direct *direct)
+{
+	direct->pmu = (struct vp_pmu){
+		.control = VMP_PMCR_E | VMP_PMCR_LC,
+		.enabled = direct->mask,
+		.interrupts = direct->mask,
+		.user = direct->user,
+	};
+	memcpy(direct->pmu.type, direct->types, sizeof(direct->types));
+	memcpy(direct->pmu.value, direct->values, sizeof(direct->values));
+	WRITE_ONCE(direct->silent, 0);
+}
+
 /* Acquisition, when a VM of the table is assigned to this CPU. */
 static void acquire(struct kvm_vcpu *guest)
 {
@@ -257,6 +275,8 @@ static void acquire(struct kvm_vcpu *guest)
 	vp_pmu_save(&l->pmu, direct->mask);
 	l->vector = false;
 	if (wanted) {
+		if (xchg(&direct->begin, false))
+			begin(direct);
 		set_vector(l, guest);
 		defer_overflows(direct, guest);
 		direct->entries++;
@@ -269,12 +289,15 @@ static void acquire(struct kvm_vcpu *guest)
 
 /* ------------------------------------------------------------------ the CPU is taken away */
 
+/* Time that the vCPU has not run, since it waits or another one has the CPU, says nothing of its
+ * handler. */
 static void note_silence(struct vp_direct *direct)
 {
 	if (!(direct->pmu.overflows & direct->pmu.interrupts))
-		WRITE_ONCE(direct->silent_since, 0);
-	else if (!direct->silent_since)
-		WRITE_ONCE(direct->silent_since, ktime_get_mono_fast_ns());
+		WRITE_ONCE(direct->silent, 0);
+	else if (direct->deferred)
+		WRITE_ONCE(direct->silent,
+			   direct->silent + ktime_get_mono_fast_ns() - direct->entered);
 }
 
 /* Everything as the host has left it. */
@@ -340,6 +363,9 @@ int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *events, u32 n
 				   (events[i].flags & VMP_COUNT_USER ? 0 : VMP_TYPE_NO_USER) |
 				   (events[i].flags & VMP_COUNT_KERNEL ? 0 : VMP_TYPE_NO_KERNEL);
 		direct->values[i] = (u32)-events[i].period;
+		/* Programs make this event themselves, if they may. */
+		if (events[i].config == VMP_EVENT_SW_INCR)
+			direct->user = VMP_USER_SW_INCR;
 	}
 	return 0;
 }
@@ -386,16 +412,17 @@ static bool all_safe(const struct vp_vm *vm)
 	return true;
 }
 
-#define PATIENCE 5000 /* ms for a guest to end its handler */
+#define PATIENCE (5 * HZ) /* for a guest to end its handler */
 
 void vp_direct_detach(struct vp_vm *vm)
 {
-	u32 waited, i;
+	unsigned long end = jiffies + PATIENCE;
+	u32 i;
 
 	if (list_empty(&vm->direct))
 		return;
 	vp_direct_stop(vm);
-	for (waited = 0; !all_safe(vm) && waited < PATIENCE; waited += 10) {
+	while (!all_safe(vm) && time_before(jiffies, end)) {
 		msleep(10);
 		leave_guests();
 	}
@@ -427,17 +454,10 @@ void vp_direct_start(struct vp_vm *vm)
 	for (i = 0; i < vm->nr_vcpus; i++) {
 		struct vp_direct *direct = vm->vcpus[i].direct;
 
-		direct->pmu = (struct vp_pmu){
-			.control = VMP_PMCR_E | VMP_PMCR_LC,
-			.enabled = direct->mask,
-			.interrupts = direct->mask,
-		};
-		memcpy(direct->pmu.type, direct->types, sizeof(direct->types));
-		memcpy(direct->pmu.value, direct->values, sizeof(direct->values));
-		direct->silent_since = 0;
 		direct->why = WHY_NOTHING;
 		direct->entries = 0;
 		direct->deferrals = 0;
+		WRITE_ONCE(direct->begin, true);
 		smp_store_release(&direct->wanted, true);
 	}
 }
@@ -454,7 +474,6 @@ void vp_direct_stop(struct vp_vm *vm)
 /* A vCPU whose exits all have an overflow waiting is only known to be silent if it exits. */
 static void watch(struct work_struct *work)
 {
-	u64 now = ktime_get_mono_fast_ns();
 	struct vp_vm *vm;
 	u32 i, k;
 
@@ -462,9 +481,7 @@ static void watch(struct work_struct *work)
 	mutex_lock(&lock);
 	list_for_each_entry(vm, &vms, direct) for (i = 0; i < vm->nr_vcpus; i++)
 	{
-		u64 since = READ_ONCE(vm->vcpus[i].direct->silent_since);
-
-		if (!since || now < since + SECOND)
+		if (READ_ONCE(vm->vcpus[i].direct->silent) < SECOND)
 			continue;
 		for (k = 0; k < vm->nr_vcpus; k++) {
 			struct vp_direct *direct = vm->vcpus[k].direct;

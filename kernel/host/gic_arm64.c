@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/cpu.h>
 #include <linux/io.h>
 #include <linux/irqchip/arm-gic-v3.h>
 #include <linux/of.h>
@@ -74,14 +75,10 @@ static const char *map(struct device_node *node)
 	return NULL;
 }
 
-/* Without security states of its own Group 0 reads as zero here: it belongs to the firmware. */
-static const char *usable(void)
+static const char *cpus_usable(void)
 {
 	int cpu;
 
-	if (!(readl_relaxed(distributor + GICD_CTLR) & GICD_CTLR_DS))
-		return "the interrupt controller has two security states, so that FIQs are the "
-		       "firmware's";
 	on_each_cpu(find_mine, NULL, 1);
 	for_each_online_cpu(cpu)
 	{
@@ -93,6 +90,20 @@ static const char *usable(void)
 			return "the host uses FIQs itself";
 	}
 	return NULL;
+}
+
+/* Without security states of its own Group 0 reads as zero here: it belongs to the firmware. */
+static const char *usable(void)
+{
+	const char *why;
+
+	if (!(readl_relaxed(distributor + GICD_CTLR) & GICD_CTLR_DS))
+		return "the interrupt controller has two security states, so that FIQs are the "
+		       "firmware's";
+	cpus_read_lock();
+	why = cpus_usable();
+	cpus_read_unlock();
+	return why;
 }
 
 const char *vp_gic_init(void)

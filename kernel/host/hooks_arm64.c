@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-#include <linux/kprobes.h>
+#include <linux/ftrace.h>
 #include <linux/tracepoint.h>
 
 #include <asm/esr.h>
@@ -20,12 +20,14 @@ static void on_entry(void *unused, unsigned long pc)
 }
 
 /* Tracepoint kvm_exit is too late for that: interrupts have been on. */
-static int on_sync(struct kprobe *probe, struct pt_regs *regs)
+static void notrace on_sync(unsigned long ip, unsigned long parent, struct ftrace_ops *ops,
+			    struct ftrace_regs *fregs)
 {
-	hooks->taken_away((struct kvm_vcpu *)regs->regs[0]);
-	return 0;
+	struct kvm_vcpu *guest = kvm_get_running_vcpu();
+
+	if (guest)
+		hooks->taken_away(guest);
 }
-NOKPROBE_SYMBOL(on_sync);
 
 static void on_leave(void *unused, int ret, unsigned int class, unsigned long pc)
 {
@@ -35,7 +37,11 @@ static void on_leave(void *unused, int ret, unsigned int class, unsigned long pc
 		hooks->idle(guest);
 }
 
-static struct kprobe sync = {.symbol_name = "kvm_vgic_sync_hwstate", .pre_handler = on_sync};
+/* Permanent: nobody switches it off while a VM may have what is to be taken away, as kprobes can
+ * be. */
+static struct ftrace_ops sync = {.func = on_sync, .flags = FTRACE_OPS_FL_PERMANENT};
+static char sync_name[] = "kvm_vgic_sync_hwstate";
+static bool chosen; /* the function, once: freed, a filter is of no further use before 6.13 */
 
 /* KVM/arm64 exports none of its tracepoints. */
 static void find(struct tracepoint *tp, void *unused)
@@ -54,22 +60,22 @@ int vp_hooks_set(const struct vp_hooks *wanted)
 	if (!entry || !leave)
 		return -ENOENT;
 	hooks = wanted;
-	/* register_kprobe() leaves its marks. */
-	sync.addr = NULL;
-	sync.flags = 0;
-	err = register_kprobe(&sync);
+	err = chosen ? 0 : ftrace_set_filter(&sync, sync_name, strlen(sync_name), 1);
+	chosen = !err;
+	if (!err)
+		err = register_ftrace_function(&sync);
 	if (err)
 		goto out;
 	err = tracepoint_probe_register(leave, on_leave, NULL);
 	if (err)
-		goto probe;
+		goto traced;
 	err = tracepoint_probe_register(entry, on_entry, NULL);
 	if (!err)
 		return 0;
 	tracepoint_probe_unregister(leave, on_leave, NULL);
-probe:
+traced:
 	tracepoint_synchronize_unregister();
-	unregister_kprobe(&sync);
+	unregister_ftrace_function(&sync);
 out:
 	hooks = NULL;
 	return err;
@@ -82,6 +88,12 @@ void vp_hooks_clear(void)
 	tracepoint_probe_unregister(entry, on_entry, NULL);
 	tracepoint_probe_unregister(leave, on_leave, NULL);
 	tracepoint_synchronize_unregister();
-	unregister_kprobe(&sync);
+	unregister_ftrace_function(&sync);
 	hooks = NULL;
+}
+
+void vp_hooks_exit(void)
+{
+	if (chosen)
+		ftrace_free_filter(&sync);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
  * Where in KVM/arm64 a VM gets a CPU and where the CPU is taken away. KVM has no such hooks: two of
- * its tracepoints and a probe do it.
+ * its tracepoints and a traced function do it.
  */
 #ifndef VMPROF_HOOKS_ARM64_H
 #define VMPROF_HOOKS_ARM64_H
@@ -21,5 +21,6 @@ struct vp_hooks {
 int vp_hooks_set(const struct vp_hooks *hooks);
 /* None of them runs any more when this returns. Nothing if they are not set. */
 void vp_hooks_clear(void);
+void vp_hooks_exit(void); /* they are not set again */
 
 #endif

@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: GPL-2.0-only
+#include <linux/bitops.h>
+
 #include "pmu_arm64.h"
 
 #define ALL 0xffffffffu
 
 void vp_pmu_save(struct vp_pmu *pmu, u32 set)
 {
-	u32 i;
+	u32 left, i;
 
 	pmu->control = read_sysreg(pmcr_el0);
 	write_sysreg(pmu->control & ~(VMP_PMCR_E | VMP_PMCR_P | VMP_PMCR_C), pmcr_el0);
@@ -21,11 +23,11 @@ void vp_pmu_save(struct vp_pmu *pmu, u32 set)
 	pmu->select = read_sysreg(pmselr_el0);
 	pmu->user = read_sysreg(pmuserenr_el0);
 	pmu->set = (set | pmu->enabled) & ~BIT(VMP_PMU_CYCLES);
-	for (i = 0; i < VMP_PMU_COUNTERS; i++)
-		if (pmu->set & BIT(i)) {
-			pmu->type[i] = vmp_pmu_read_type(i);
-			pmu->value[i] = vmp_pmu_read(i);
-		}
+	for (left = pmu->set; left; left &= left - 1) {
+		i = __ffs(left);
+		pmu->type[i] = vmp_pmu_read_type(i);
+		pmu->value[i] = vmp_pmu_read(i);
+	}
 	isb();
 }
 
@@ -33,13 +35,13 @@ void vp_pmu_save(struct vp_pmu *pmu, u32 set)
  * when these are written, and not when that is. */
 void vp_pmu_load(const struct vp_pmu *pmu)
 {
-	u32 i;
+	u32 left, i;
 
-	for (i = 0; i < VMP_PMU_COUNTERS; i++)
-		if (pmu->set & BIT(i)) {
-			vmp_pmu_write_type(i, pmu->type[i]);
-			vmp_pmu_write(i, pmu->value[i]);
-		}
+	for (left = pmu->set; left; left &= left - 1) {
+		i = __ffs(left);
+		vmp_pmu_write_type(i, pmu->type[i]);
+		vmp_pmu_write(i, pmu->value[i]);
+	}
 	write_sysreg(pmu->cycles, pmccntr_el0);
 	write_sysreg(pmu->cycles_filter, pmccfiltr_el0);
 	write_sysreg(pmu->select, pmselr_el0);
