@@ -1,0 +1,23 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# tests/bench/share.sh: the share of a CPU that vmprof record takes at 4 kHz of two VMs, by perf events and by vmprof.ko,
+# on the lab's KVM host of arm64: of a CPU of 250 million instructions a second, and in instructions a sample.
+set -euo pipefail
+# shellcheck source=tests/lab/lib/common.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lab/lib/common.sh"
+lab=$top/tests/lab
+# shellcheck source=tests/lab/lib/module.sh
+. "$lab/lib/module.sh"
+for program in qemu-system-aarch64 aarch64-linux-gnu-gcc; do
+	command -v $program >/dev/null || { echo "bench/share: no $program, nothing measured"; exit 0; }
+done
+dir=$(mktemp -d "${TMPDIR:-/tmp}/vmprof-bench.XXXXXX")
+trap 'rm -rf "$dir"' EXIT
+
+build_module arm64 "$dir" || die "the module is not built"
+"$lab/run" arm64-kvm "$lab/host/share" "$dir/vmprof.ko" >"$dir/out" || die "the lab failed: $(cat "$dir/out")"
+# A record takes 9 s.
+awk 'NF == 4 && $2 ~ /^[0-9]+$/ {
+	rate = $4 / 9
+	printf "%-6s %5.2f %% of a CPU, %.0f samples a second, %.0f instructions a sample\n",
+		$1, 100 * $2 / $3, rate, $2 / 4 / (rate * $3 / 1e9) }' "$dir/out"
