@@ -32,6 +32,7 @@ static const char usage[] =
 	"      --append             to what is in it\n"
 	"      --backend NAME       count by this backend\n"
 	"      --exits              why the vCPUs left guest mode, how often, for how long\n"
+	"  -i, --input FILE         exits: those that perf has recorded into FILE\n"
 	"      --vcpu N             exits: of this vCPU only\n"
 	"      --sort time|count    exits: what the rows are ordered by (default count)\n"
 	"  -- CMD...                count while CMD runs";
@@ -157,6 +158,7 @@ static const struct cli_option options[] = {
 	{.name = "append", CLI_FLAG(struct stat_args, o.append)},
 	{.name = "backend", CLI_TEXT(struct stat_args, o.backend)},
 	{.name = "exits", CLI_FLAG(struct stat_args, o.exits)},
+	{.name = "input", .letter = 'i', CLI_TEXT(struct stat_args, o.input)},
 	{.name = "vcpu", .argument = true, .set = set_vcpu},
 	{.name = "sort", .argument = true, .set = set_sort},
 };
@@ -188,6 +190,9 @@ static int check(const struct stat_args *a, struct vmprof_err *err)
 		{o->exits && o->repeat > 1, "--exits and -r do not go together"},
 		{o->exits && o->backend, "--exits is had by tracepoints: no --backend"},
 		{o->exits && o->per_vcpu, "--exits: use --vcpu N for one vCPU"},
+		{o->input && !o->exits, "-i FILE is for --exits"},
+		{o->input && (o->command || o->interval_ns || o->duration_ns),
+		 "-i FILE is of a time that is over: no command, -I, --timeout"},
 		{!o->exits && o->vcpu >= 0, "--vcpu is for --exits; counts have --per-vcpu"},
 	};
 

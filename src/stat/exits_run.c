@@ -13,8 +13,8 @@
 #include <unistd.h>
 
 #include "backend/perf_ring.h"
-#include "events/tracepoint.h"
 #include "stat/exits.h"
+#include "stat/exits_format.h"
 #include "stat/run.h"
 #include "util/text.h"
 #include "util/xalloc.h"
@@ -47,17 +47,9 @@ struct exits_vm {
 	struct exit_table table;
 };
 
-/* What the host's tracepoints are like. */
-struct exits_format {
-	uint64_t exit_id, entry_id;
-	struct tracepoint_field type;	     /* the id at the head of each record */
-	struct tracepoint_field isa, reason; /* x86 */
-	struct tracepoint_field ret, esr_ec; /* arm64 */
-	bool x86;
-};
-
 struct exits {
 	struct exits_format format;
+	uint64_t exit_id, entry_id;
 	struct exits_vm *vms;
 	unsigned n;
 	int epoll;
@@ -65,49 +57,16 @@ struct exits {
 
 /* ---------- tracepoints ---------- */
 
-static int read_formats(struct exits_format *f, struct vmprof_err *err)
+static int read_formats(struct exits *x, struct vmprof_err *err)
 {
 	char *text = xmalloc(TRACEPOINT_FORMAT_MAX);
-	int rc = tracepoint_id(&f->exit_id, NULL, "kvm", "kvm_exit", err);
+	int rc = tracepoint_id(&x->exit_id, NULL, "kvm", "kvm_exit", err);
 
-	rc = rc ? rc : tracepoint_id(&f->entry_id, NULL, "kvm", "kvm_entry", err);
+	rc = rc ? rc : tracepoint_id(&x->entry_id, NULL, "kvm", "kvm_entry", err);
 	rc = rc ? rc : tracepoint_format(text, NULL, "kvm", "kvm_exit", err);
-	if (!rc) {
-		f->x86 = tracepoint_field(&f->reason, text, "exit_reason") &&
-			 tracepoint_field(&f->isa, text, "isa");
-		if (!tracepoint_field(&f->type, text, "common_type") ||
-		    (!f->x86 && (!tracepoint_field(&f->ret, text, "ret") ||
-				 !tracepoint_field(&f->esr_ec, text, "esr_ec"))))
-			rc = err_set(err, EINVAL,
-				     "the kernel's tracepoint kvm:kvm_exit has other fields than "
-				     "those of x86 and arm64 that are known: its reasons cannot be "
-				     "read");
-	}
+	rc = rc ? rc : exits_format_init(&x->format, text, err);
 	free(text);
 	return rc;
-}
-
-/* false: the record is not as its format says. */
-static bool reason_of(const struct exits_format *f, const void *raw, size_t size,
-		      enum exit_kind *kind, uint32_t *reason)
-{
-	uint64_t first, second;
-
-	if (f->x86) {
-		if (!tracepoint_value(&first, &f->isa, raw, size) ||
-		    !tracepoint_value(&second, &f->reason, raw, size))
-			return false;
-		*kind = first == EXIT_VMX || first == EXIT_SVM ? (enum exit_kind)first
-							       : EXIT_UNKNOWN;
-		*reason = *kind == EXIT_UNKNOWN ? 0 : (uint32_t)second;
-		return true;
-	}
-	if (!tracepoint_value(&first, &f->ret, raw, size) ||
-	    !tracepoint_value(&second, &f->esr_ec, raw, size))
-		return false;
-	*kind = first == EXIT_ARM_TRAP ? EXIT_ARM_CLASS : EXIT_ARM_TYPE;
-	*reason = (uint32_t)(first == EXIT_ARM_TRAP ? second : first);
-	return true;
 }
 
 static void take_record(struct exits *x, struct exits_vm *vm, struct exits_vcpu *v,
@@ -121,9 +80,10 @@ static void take_record(struct exits *x, struct exits_vm *vm, struct exits_vcpu 
 	size = r->size < size ? r->size : size;
 	if (!tracepoint_value(&type, &x->format.type, r->raw, size))
 		return;
-	if (type == x->format.entry_id)
+	if (type == x->entry_id)
 		entry_seen(&vm->table, &v->at, r->time);
-	else if (type == x->format.exit_id && reason_of(&x->format, r->raw, size, &kind, &reason))
+	else if (type == x->exit_id &&
+		 exits_format_reason(&x->format, r->raw, size, &kind, &reason))
 		exit_seen(&v->at, kind, reason, r->time);
 }
 
@@ -193,10 +153,10 @@ static int open_vcpu(struct exits *x, struct exits_vcpu *v, pid_t tid, struct vm
 	struct epoll_event ev = {.events = EPOLLIN, .data.ptr = v};
 	int rc;
 
-	v->ring.fd = open_tracepoint(x->format.exit_id, tid, err);
+	v->ring.fd = open_tracepoint(x->exit_id, tid, err);
 	if (v->ring.fd < 0)
 		return v->ring.fd;
-	v->entry_fd = open_tracepoint(x->format.entry_id, tid, err);
+	v->entry_fd = open_tracepoint(x->entry_id, tid, err);
 	if (v->entry_fd < 0)
 		return v->entry_fd;
 	rc = perf_ring_map(&v->ring, RING_ORDER, err);
@@ -254,7 +214,7 @@ static int start_tracing(struct stat_run *r, struct vmprof_err *err)
 	x->epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (x->epoll < 0)
 		return err_sys(err, errno, "epoll_create");
-	return read_formats(&x->format, err);
+	return read_formats(x, err);
 }
 
 static void close_exits(struct stat_run *r)

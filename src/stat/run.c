@@ -129,6 +129,21 @@ static int run_all(struct stat_run *r, const struct stat_kind *k, struct stat_re
 	return rc ? rc : k->finish(r, err);
 }
 
+static int run_file(const struct stat_options *o, struct vmprof_err *err)
+{
+	struct stat_run r = {.o = o};
+	struct vmprof_err close_err;
+	int rc = open_output(&r, err), rc2;
+
+	if (rc)
+		return rc;
+	rc = stat_exits_file(o, r.out, err);
+	rc2 = close_output(&r, &close_err);
+	if (!rc && rc2)
+		*err = close_err;
+	return rc ? rc : rc2;
+}
+
 int stat_run(const struct stat_options *o, struct stat_result *result, struct vmprof_err *err)
 {
 	const struct stat_kind *k = o->exits ? &stat_exits : &stat_counts;
@@ -137,6 +152,8 @@ int stat_run(const struct stat_options *o, struct stat_result *result, struct vm
 	int rc, rc2 = 0;
 
 	*result = (struct stat_result){0};
+	if (o->input)
+		return run_file(o, err);
 	rc = stat_vms_choose(&r.vms, &o->wanted, o->all_vms, err);
 	if (rc) {
 		stat_vms_free(&r.vms);

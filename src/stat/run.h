@@ -33,4 +33,7 @@ struct stat_kind {
 
 extern const struct stat_kind stat_counts, stat_exits;
 
+/* Prints the exits that the file o->input has. 0 or -errno with a sentence. */
+int stat_exits_file(const struct stat_options *o, FILE *f, struct vmprof_err *err);
+
 #endif

@@ -25,7 +25,8 @@ struct stat_options {
 	char **command;	     /* NULL-terminated, or NULL */
 	bool exits;
 	enum exits_sort sort;
-	int vcpu; /* of exits: this one only; -1: all */
+	int vcpu;	   /* of exits: this one only; -1: all */
+	const char *input; /* exits of this file of perf, and of no VM that runs; NULL: none */
 };
 
 struct stat_result {

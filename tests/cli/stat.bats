@@ -59,11 +59,28 @@ count_both() {
 		--exits -e cycles|no -e
 		--exits --per-vcpu|use --vcpu
 		--vcpu 0|--vcpu is for --exits
+		-i x.data|-i FILE is for --exits
+		--exits -i x.data true|of a time that is over
+		--exits -i x.data -I 100|of a time that is over
 		--sort size|it is time or count
 		-e cyclez:u|did you mean 'cycles'
 		-e bogus|'bogus': no such event
 		--timeout soon|--timeout 'soon' is not a number
 	END
+}
+
+@test "stat --exits -i: a file that is not there, is none, or has no exits" {
+	cd "$BATS_TEST_TMPDIR"
+	run "$VMPROF" stat --exits -i no-such-file
+	[ "$status" -eq 1 ]
+	[[ "$output" == "vmprof stat: "*no-such-file*"No such file"* ]]
+	echo "no file of perf" >text
+	run "$VMPROF" stat --exits -i text
+	[ "$status" -eq 1 ]
+	perf record -q -e page-faults -o faults.data true
+	run "$VMPROF" stat --exits -i faults.data
+	[ "$status" -eq 1 ]
+	[[ "$output" == "vmprof stat: faults.data has no records of kvm:kvm_exit"* ]]
 }
 
 @test "stat: a VM that is not there, and two of a name" {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A recording into a pipe of one tracepoint, put together byte by byte: its format, its records.
+ * A recording into a pipe of tracepoints, put together byte by byte: their formats, records of one.
  */
 #ifndef VMPROF_TESTS_UNIT_TRACEPOINT_MAKE_H
 #define VMPROF_TESTS_UNIT_TRACEPOINT_MAKE_H
@@ -25,7 +25,14 @@ static inline void tracepoint_attr(struct buf *b)
 	buf_add(b, &attr, sizeof(attr));
 }
 
-static inline void tracepoint_format(struct buf *b, const void *format, size_t size)
+struct tracepoint_text {
+	const void *format;
+	size_t size;
+};
+
+/* What trace data has of @n tracepoints of one system. */
+static inline void tracepoint_formats(struct buf *b, const char *system,
+				      const struct tracepoint_text *texts, uint32_t n_texts)
 {
 	static const char page[] = "\tfield: local_t commit;\toffset:8;\tsize:8;\tsigned:1;\n";
 	const struct perf_event_header h = {.type = PERFDATA_TRACING_DATA, .size = sizeof(h) + 4};
@@ -44,15 +51,22 @@ static inline void tracepoint_format(struct buf *b, const void *format, size_t s
 	buf_u64(b, 0);
 	buf_u32(b, 0); /* ftrace's own */
 	buf_u32(b, 1);
-	buf_add(b, "fuzz", 5);
-	buf_u32(b, 1);
-	buf_u64(b, size);
-	buf_add(b, format, size);
+	buf_add(b, system, strlen(system) + 1);
+	buf_u32(b, n_texts);
+	for (uint32_t i = 0; i < n_texts; i++) {
+		buf_u64(b, texts[i].size);
+		buf_add(b, texts[i].format, texts[i].size);
+	}
 	buf_zero(b, 16); /* no kallsyms, printk, command names */
 	end = b->len;
 	n = (uint32_t)(end - at - 4);
 	memcpy(b->data + at, &n, sizeof(n));
 	buf_zero(b, (8 - n % 8) % 8);
+}
+
+static inline void tracepoint_format(struct buf *b, const void *format, size_t size)
+{
+	tracepoint_formats(b, "fuzz", &(struct tracepoint_text){format, size}, 1);
 }
 
 static inline void tracepoint_sample(struct buf *b, const void *record, uint32_t size)

@@ -23,6 +23,10 @@ kvm_stat() {
 	sum=$(awk -F, '/^web1,/ { n += $3 } END { print n + 1 }' "$dir/exits.csv")
 	expect "$name: the exits by reason are all but the last" "$exits, with the last $sum" test "$exits" = "$sum"
 	expect "$name: none is lost" "$(one_line "$dir/exits")" test "$(grep -c Lost "$dir/exits")" -eq 0
+	"$VMPROF" stat --exits -i "$dir/kvm.data" >"$dir/file.exits" 2>&1
+	expect "$name: exits out of perf's file of the same time are the same" \
+		"$(diff <(reasons "$dir/exits") <(reasons "$dir/file.exits") | one_line /dev/stdin)" \
+		cmp -s <(reasons "$dir/exits") <(reasons "$dir/file.exits")
 	for vm in web1 db1; do
 		expect "$name: a block for $vm" "$(one_line "$out")" \
 			says "$out" "^default  Performance counter stats for VM '$vm':"
@@ -38,6 +42,11 @@ reasons() {
 	sed -nE 's/^ *(.*[^ ]) +([0-9]+) +[0-9.]+% .*/\1 \2/p' "$1" | sort
 }
 
+# table FILE: the rows of a table, perf's or ours, to the last figure
+table() {
+	grep -E 'us +\( \+-' "$1" | tr -s ' ' | sort
+}
+
 # kvm_exits_as_perf LAB DIR: perf's own table of the same time, which it prints to standard error
 kvm_exits_as_perf() {
 	local name=$1 dir=$2
@@ -48,6 +57,9 @@ kvm_exits_as_perf() {
 	expect "$name: the exits' reasons are perf kvm stat's" \
 		"$(diff <(reasons "$dir/perf.exits") <(reasons "$dir/exits") | one_line /dev/stdin)" \
 		cmp -s <(reasons "$dir/perf.exits") <(reasons "$dir/exits")
+	expect "$name: of its own file every figure is perf kvm stat's" \
+		"$(diff <(table "$dir/perf.exits") <(table "$dir/file.exits") | one_line /dev/stdin)" \
+		cmp -s <(table "$dir/perf.exits") <(table "$dir/file.exits")
 	expect "$name: and so is the headline" "$(grep Samples% "$dir/exits" | one_line /dev/stdin)" \
 		cmp -s <(grep Samples% "$dir/perf.exits") <(grep Samples% "$dir/exits")
 }
