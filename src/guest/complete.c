@@ -137,7 +137,7 @@ static bool kernel_sample(struct guest_work *w, int *rc)
 	struct guest *g = w->g;
 	struct guest_frame f;
 
-	if (g->cfg.chains || !guest_owns_stack(w, w->regs.sp))
+	if (g->cfg.chains || (!guest_owns_stack(w, w->regs.sp) && !guest_task_is_certain(w)))
 		guest_walk_kernel(w);
 	if (!guest_settle_kernel(w, rc))
 		return false;

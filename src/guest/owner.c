@@ -154,6 +154,13 @@ bool guest_settle_user(struct guest_work *w, int *rc)
 	       owns_root(w);
 }
 
+bool guest_task_is_certain(const struct guest_work *w)
+{
+	uint64_t task = task_in_registers(w);
+
+	return task && w->thread && w->thread->task == task;
+}
+
 bool guest_owns_stack(const struct guest_work *w, uint64_t sp)
 {
 	return w->thread && sp - 1 - w->thread->stack < w->g->km.lay.thread_size;
@@ -165,6 +172,9 @@ bool guest_settle_kernel(struct guest_work *w, int *rc)
 	uint64_t sp = w->regs.sp;
 
 	if (guest_owns_stack(w, sp))
+		return true;
+	/* An interrupt's stack, as it is by now, may lead to the task that was met next. */
+	if (!w->g->cfg.chains && guest_task_is_certain(w))
 		return true;
 	if (!(sp >> 63)) /* the first and the last instructions in the kernel have the user's */
 		return guest_settle_user(w, rc);

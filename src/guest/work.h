@@ -58,6 +58,8 @@ int guest_find_current(struct guest_work *w);
 bool guest_settle_user(struct guest_work *w, int *rc);
 bool guest_settle_kernel(struct guest_work *w, int *rc); /* after guest_walk_kernel() if need be */
 bool guest_owns_stack(const struct guest_work *w, uint64_t sp);
+/* The sample's own registers say which task ran. */
+bool guest_task_is_certain(const struct guest_work *w);
 
 /* ---------- frames.c: its call chain ---------- */
 

@@ -25,14 +25,20 @@ static void make(struct setup *s)
 	fakeguest_finish(&s->g);
 }
 
-static void open_guest(struct setup *s)
+static void open_with(struct setup *s, bool chains)
 {
-	const struct guest_config cfg = {.arch = GUEST_ARCH_AARCH64, .chains = true, .nr_vcpus = 1};
+	const struct guest_config cfg = {
+		.arch = GUEST_ARCH_AARCH64, .chains = chains, .nr_vcpus = 1};
 	struct vmprof_err err;
 
 	CHECK(!guest_open(&s->guest, &s->g.fm.mem, &cfg, &err));
 	if (guest_identify(s->guest, &s->t.kernel, &err))
 		fprintf(stderr, "%s\n", err.msg);
+}
+
+static void open_guest(struct setup *s)
+{
+	open_with(s, true);
 }
 
 static void complete(struct setup *s, const struct guest_regs *regs)
@@ -183,6 +189,25 @@ static void test_bad_records(void)
 	close_guest(&s);
 }
 
+/* On an interrupt's stack, which by now has other records: SP_EL0 says whose it is, or nothing. */
+static void test_interrupt_stack(void)
+{
+	struct setup s;
+
+	make(&s);
+	open_with(&s, false);
+	s.t.kernel.sp = s.t.kernel.fp = s.t.kernel.gpr[29] = 0xffff900000000800;
+	s.t.kernel.pgtable = 0; /* that of no process */
+	complete(&s, &s.t.kernel);
+	CHECK_EQ(s.s.pid, FT_PID);
+	CHECK_EQ(s.s.mode, SAMPLE_MODE_GUEST_KERNEL);
+	CHECK_EQ(s.s.chain_len, 0);
+	s.t.kernel.sp_el0 = s.t.user.sp; /* the CPU's task is known, but it may be a later one */
+	complete(&s, &s.t.kernel);
+	CHECK_EQ(s.s.pid, -1);
+	close_guest(&s);
+}
+
 static bool has_types(struct setup *s)
 {
 	struct guest_kernel_info info;
@@ -229,6 +254,7 @@ int main(void)
 	test_no_frame_yet();
 	test_exception();
 	test_bad_records();
+	test_interrupt_stack();
 	test_refused();
 	return test_done();
 }
