@@ -127,20 +127,32 @@ static int make_events(const struct kmod_config *cfg, struct vmprof_event *event
 
 /* ---------- attaching ---------- */
 
-static int too_many(const struct kmod_dev *d, const char *name, struct vmprof_err *err)
+/* Sampled events may take turns in the module, if that is asked for; vmprof stat does not ask. */
+static bool has_samples(const struct kmod_config *cfg)
+{
+	for (unsigned i = 0; cfg && i < cfg->nr_events; i++)
+		if (cfg->events[i].rate)
+			return true;
+	return false;
+}
+
+static int too_many(const struct kmod_dev *d, const struct kmod_config *cfg, const char *name,
+		    struct vmprof_err *err)
 {
 	const struct vmprof_attach *a = &d->attach;
 
 	return err_set(err, ENOSPC,
-		       "%s asks for %u events, this CPU has %u counters%s: ask for fewer, or let "
-		       "them take turns with --multiplex",
-		       name, a->wanted, a->have,
-		       a->wanted > a->have ? "" : ", not all of which can count each of these");
+		       "%s asks for %u events, this CPU has %u counters%s: ask for fewer%s", name,
+		       a->wanted, a->have,
+		       a->wanted > a->have ? "" : ", not all of which can count each of these",
+		       has_samples(cfg) ? ", or let them take turns with --multiplex" : "");
 }
 
-static int attach_error(const struct kmod_dev *d, const struct vm *vm, const struct event *only,
-			int code, struct vmprof_err *err)
+/* @cfg: NULL if the guest's own events are taken. */
+static int attach_error(const struct kmod_dev *d, const struct vm *vm,
+			const struct kmod_config *cfg, int code, struct vmprof_err *err)
 {
+	const struct event *only = cfg && cfg->nr_events == 1 ? cfg->events : NULL;
 	char name[128], event[128] = "an event";
 
 	escape_str(name, sizeof(name), vm->name);
@@ -148,7 +160,7 @@ static int attach_error(const struct kmod_dev *d, const struct vm *vm, const str
 		escape_str(event, sizeof(event), only->name);
 	switch (code) {
 	case ENOSPC:
-		return too_many(d, name, err);
+		return too_many(d, cfg, name, err);
 	case EBUSY:
 		return err_set(err, code,
 			       "%s is being profiled through vmprof.ko by another program, and a "
@@ -224,7 +236,7 @@ int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_confi
 	if (!rc)
 		rc = find_threads(d, vm, tids, err);
 	if (!rc && ioctl(d->fd, VMPROF_IOC_ATTACH, &d->attach))
-		rc = attach_error(d, vm, cfg->nr_events == 1 ? cfg->events : NULL, errno, err);
+		rc = attach_error(d, vm, cfg, errno, err);
 	d->attach.vcpus = d->attach.events = 0;
 	if (rc)
 		d->attach.vm = 0;
