@@ -73,5 +73,30 @@ expect "arm64-kvm: eight events in turns share their time" "$count $enabled $run
 near "arm64-kvm: scaled counts of events in turns" "$(rate turns web1)" "$(rate seven web1)" 30
 for vm in web1 db1 web2; do
 	whole three $vm
+	# Against a run of as many events, as each overflow takes its time here, too.
 	near "arm64-kvm: $vm of three VMs with nine events for seven counters" "$(rate three $vm)" "$(rate seven web1)" 30
 done
+
+# counted RUN VM: what stat has counted in a million ns; nothing if one of the three events has shared its counter
+counted() {
+	sed -nE "s/^$1: $2,([0-9]+),,r11,([0-9]+),100\.00,.*/\1 \2/p" "$out" |
+		awk '{ n++; count += $1; time += $2 } END { if (n == 3 && time) printf "%d\n", count / time * 1e6 }'
+}
+
+# Counts without overflows, of all three at once and of each alone, when the other two run but are not counted.
+for vm in web1 db1 web2; do
+	near "arm64-kvm: counts of $vm, with two VMs more and six events more than fit, and alone" \
+		"$(counted counts $vm)" "$(counted counts-$vm $vm)" 30
+done
+# stat leaves to perf events what the module has no counters for, unless the module alone is asked.
+expect "arm64-kvm: stat of more events than counters" "$(grep '^full:' "$out" | one_line /dev/stdin)" \
+	says "$out" '^full: .*web1 asks for 8 events, this CPU has 7 counters: ask for fewer; counted by perf events'
+expect "arm64-kvm: they take turns then" "$(grep '^full:' "$out" | one_line /dev/stdin)" \
+	test "$(grep -cE '^full: web1,[1-9][0-9]*,,r11,[0-9]+,[1-9][0-9]?\.[0-9]+,' "$out")" -eq 8
+expect "arm64-kvm: stat of more events than counters by the module alone" \
+	"$(grep '^full-only' "$out" | one_line /dev/stdin)" \
+	says "$out" '^full-only: vmprof stat: .*web1 asks for 8 events, this CPU has 7 counters: ask for fewer$'
+expect "arm64-kvm: stat of a VM that another program has" "$(grep '^taken' "$out" | one_line /dev/stdin)" \
+	says "$out" '^taken: .*web1 is being profiled .*; counted by perf events'
+expect "arm64-kvm: and its counts" "$(grep '^taken' "$out" | one_line /dev/stdin)" \
+	says "$out" '^taken: web1,[1-9][0-9]*,,r11,[0-9]+,100\.00'
