@@ -109,10 +109,16 @@ static void add_to_part(struct counters *c, unsigned i, struct counters_part *p)
 	c->index[i] = p->events.n++;
 }
 
+static void note_left_to_perf(struct counters *c, const struct vmprof_err *why)
+{
+	snprintf(c->note, sizeof(c->note), "%s; counted by perf events", why->msg);
+}
+
 /* 0, also if nobody has the event, or -errno. */
 static int place_event(struct counters *c, unsigned i, const char *backend, struct vmprof_err *err)
 {
 	struct event *e = &c->events.events[i];
+	struct vmprof_err taken = {0};
 	int rc = -ENOENT;
 
 	if (c->vm->accel == VM_ACCEL_TCG)
@@ -130,9 +136,13 @@ static int place_event(struct counters *c, unsigned i, const char *backend, stru
 		if (e->leader != i && c->part[c->part_of[e->leader]].backend != *b)
 			continue;
 		rc = try_event(*b, c->vm, e, err);
+		if (rc == -EBUSY)
+			taken = *err;
 		p = rc ? NULL : part_for(c, *b);
 		if (!p)
 			continue;
+		if (taken.code)
+			note_left_to_perf(c, &taken);
 		add_to_part(c, i, p);
 		return 0;
 	}
@@ -181,7 +191,7 @@ static int open_part(struct counters *c, struct counters_part *p, bool only, str
 
 	if ((rc != -ENOSPC && rc != -EBUSY) || only || p->backend == &backend_perf)
 		return rc;
-	snprintf(c->note, sizeof(c->note), "%s; counted by perf events", err->msg);
+	note_left_to_perf(c, err);
 	p->backend = &backend_perf;
 	return p->backend->open(&p->session, c->vm, &cfg, err);
 }
