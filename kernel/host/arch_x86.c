@@ -87,7 +87,7 @@ static void on_entry(void *unused, struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = vp_vcpu_of(current);
 
-	if (vcpu)
+	if (vcpu && !vcpu->direct)
 		vp_complete(vcpu, guest);
 }
 
@@ -127,11 +127,6 @@ u64 vp_arch_counters_for(const struct vmprof_event *event, u64 counters)
 	return 0;
 }
 
-const char *vp_direct_refusal(void)
-{
-	return "direct delivery is for arm64 hosts";
-}
-
 int vp_arch_init(void)
 {
 	return tracepoint_probe_register(&__tracepoint_kvm_entry, on_entry, NULL);
@@ -141,4 +136,5 @@ void vp_arch_exit(void)
 {
 	tracepoint_probe_unregister(&__tracepoint_kvm_entry, on_entry, NULL);
 	tracepoint_synchronize_unregister();
+	vp_direct_exit();
 }

@@ -158,7 +158,7 @@ void vp_direct_exit(void)
 	vp_gic_exit();
 }
 
-const char *vp_direct_refusal(void)
+const char *vp_direct_refusal(u32 flags)
 {
 	return refusal;
 }
@@ -375,7 +375,7 @@ void vp_direct_free(struct vp_vcpu *vcpu)
 	kfree(vcpu->direct);
 }
 
-int vp_direct_attach(struct vp_vm *vm)
+int vp_direct_attach(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
 {
 	int err = 0;
 

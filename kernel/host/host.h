@@ -69,6 +69,8 @@ struct vp_vcpu {
 #define VP_SEGMENTS_SIZE(stack_size)                                                               \
 	(3 * (stack_size) + VP_TASK_TOP + 4 * sizeof(struct vmp_segment))
 
+struct vp_log;
+
 struct vp_vm {
 	struct mutex lock;
 	u64 id;		 /* 0: nothing is attached */
@@ -81,6 +83,7 @@ struct vp_vm {
 	bool registers; /* are wanted with each sample */
 	bool started;
 	struct list_head direct; /* direct.h */
+	struct vp_nmis *nmis;	 /* nmi_x86.h */
 	u32 turn, turns;	 /* of events that take turns, see core/sched.h */
 	u8 turn_of[VMP_EVENTS_MAX];
 	struct delayed_work rotate;
@@ -92,9 +95,10 @@ struct vp_vm {
 struct vp_vm *vp_vm_new(void);
 void vp_vm_free(struct vp_vm *vm);
 /* Of these and the following, the caller holds vm->lock. */
-/* threads[attach->nr_vcpus] and events[attach->nr_events] stay the caller's. */
+/* threads[attach->nr_vcpus] and events[attach->nr_events] stay the caller's, and the log of
+ * direct.h if it fails. */
 int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *threads,
-		 const struct vmprof_event *events);
+		 const struct vmprof_event *events, struct vp_log *log);
 /* areas[want->nr_vcpus] stays the caller's. */
 int vp_vm_want(struct vp_vm *vm, const struct vmprof_want *want, const u64 *areas);
 int vp_vm_start(struct vp_vm *vm);

@@ -46,6 +46,7 @@ static int copy_out(void __user *to, const void *from, size_t known, u32 size)
 static long ioctl_info(void __user *arg)
 {
 	struct vmprof_info info;
+	const char *refusal = vp_direct_refusal(0);
 	u32 size;
 	int err = copy_in(&info, sizeof(info), arg, &size);
 
@@ -55,12 +56,13 @@ static long ioctl_info(void __user *arg)
 		.size = size,
 		.abi = VMPROF_ABI,
 		.counters = vp_row_counters(),
-		.deliveries = 1u << VMP_DELIVER_HOST |
-			      (vp_direct_refusal() ? 0 : 1u << VMP_DELIVER_DIRECT),
+		.deliveries = 1u << VMP_DELIVER_HOST | (refusal ? 0 : 1u << VMP_DELIVER_DIRECT),
 		.sample_flags = vp_arch_sample_flags,
 		.vms = vp_rows(),
 	};
-	strscpy(info.why_not_direct, vp_direct_refusal() ?: "", sizeof(info.why_not_direct));
+	if (refusal && !vp_direct_refusal(VMPROF_ATTACH_EXPERIMENTAL))
+		info.experimental = 1u << VMP_DELIVER_DIRECT;
+	strscpy(info.why_not_direct, refusal ?: "", sizeof(info.why_not_direct));
 	return copy_out(arg, &info, sizeof(info), size);
 }
 
@@ -70,6 +72,7 @@ static long ioctl_attach(struct vp_vm *vm, void __user *arg)
 {
 	struct vmprof_attach attach;
 	struct vmprof_event *events;
+	struct vp_log *log;
 	s32 *threads;
 	u32 size;
 	int err = copy_in(&attach, sizeof(attach), arg, &size);
@@ -87,9 +90,15 @@ static long ioctl_attach(struct vp_vm *vm, void __user *arg)
 		kfree(threads);
 		return PTR_ERR(events);
 	}
-	mutex_lock(&vm->lock);
-	err = vp_vm_attach(vm, &attach, threads, events);
-	mutex_unlock(&vm->lock);
+	log = vp_direct_pin(&attach);
+	err = PTR_ERR_OR_ZERO(log);
+	if (!err) {
+		mutex_lock(&vm->lock);
+		err = vp_vm_attach(vm, &attach, threads, events, log);
+		mutex_unlock(&vm->lock);
+		if (err)
+			vp_direct_unpin(log);
+	}
 	kfree(events);
 	kfree(threads);
 	if (err && err != -ENOSPC)

@@ -78,7 +78,7 @@ static void fill(struct vmp_row *row, const struct vmprof_attach *attach,
 	row->vm = last_id + 1;
 	row->delivery = attach->delivery;
 	row->handler = attach->handler;
-	row->flags = attach->flags;
+	row->flags = attach->flags & ~(VMPROF_ATTACH_EXPERIMENTAL | VMPROF_ATTACH_FORCE);
 	row->nr = attach->nr_events;
 	for (i = 0; i < row->nr; i++)
 		row->controls[i] = (struct vmp_control){

@@ -128,13 +128,15 @@ void vp_vm_free(struct vp_vm *vm)
 	kfree(vm);
 }
 
+#define ATTACH_FLAGS (VMPROF_ATTACH_EXPERIMENTAL | VMPROF_ATTACH_FORCE)
+
 static bool attach_ok(const struct vmprof_attach *attach)
 {
 	if (attach->delivery == VMP_DELIVER_DIRECT)
 		return !attach->ring_size && !attach->stack_size && !attach->wakeup &&
-		       !attach->flags && !attach->sample_flags && !attach->reserved &&
-		       attach->handler;
-	if (attach->handler)
+		       !(attach->flags & ~ATTACH_FLAGS) && !attach->sample_flags &&
+		       !attach->reserved && attach->handler;
+	if (attach->handler || attach->log || (attach->flags & ATTACH_FLAGS))
 		return false;
 	if (attach->ring_size < VMPROF_RING_MIN || attach->ring_size > VMPROF_RING_MAX ||
 	    !is_power_of_2(attach->ring_size) || attach->ring_size % PAGE_SIZE)
@@ -171,28 +173,28 @@ static int find_threads(struct vp_vm *vm, const s32 *threads)
 	return vm->vmm ? 0 : -ESRCH;
 }
 
-static int delivery_ok(u32 delivery)
+static int delivery_ok(const struct vmprof_attach *attach)
 {
-	switch (delivery) {
+	switch (attach->delivery) {
 	case VMP_DELIVER_HOST:
 		return 0;
 	case VMP_DELIVER_DIRECT:
 		if (!capable(CAP_SYS_ADMIN))
 			return -EPERM;
-		return vp_direct_refusal() ? -EOPNOTSUPP : 0;
+		return vp_direct_refusal(attach->flags) ? -EOPNOTSUPP : 0;
 	}
-	return delivery < VMP_DELIVERIES ? -EOPNOTSUPP : -EINVAL;
+	return attach->delivery < VMP_DELIVERIES ? -EOPNOTSUPP : -EINVAL;
 }
 
 int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *threads,
-		 const struct vmprof_event *events)
+		 const struct vmprof_event *events, struct vp_log *log)
 {
 	u32 i;
 	int err;
 
 	if (vm->vcpus)
 		return -EBUSY;
-	err = delivery_ok(attach->delivery);
+	err = delivery_ok(attach);
 	if (err)
 		return err;
 	if (!attach_ok(attach))
@@ -216,7 +218,7 @@ int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *thre
 	for (i = 0; i < vm->nr_vcpus && !err; i++)
 		err = vcpu_new(&vm->vcpus[i], attach, events);
 	if (!err && vm->delivery == VMP_DELIVER_DIRECT)
-		err = vp_direct_attach(vm);
+		err = vp_direct_attach(vm, attach, log);
 	if (!err)
 		vp_row_publish(vm);
 	attach->vm = vm->id;

@@ -36,7 +36,7 @@ struct vmprof_info {
 	__u32 deliveries;   /* a bit for each enum vmp_delivery that works here */
 	__u32 sample_flags; /* VMP_SAMPLE_... that samples may have here */
 	__u32 vms;	    /* that are being profiled now */
-	__u32 reserved;
+	__u32 experimental; /* deliveries that work only with VMPROF_ATTACH_EXPERIMENTAL */
 	char why_not_direct[VMPROF_WHY]; /* a sentence; empty if direct delivery works here */
 };
 
@@ -52,9 +52,13 @@ struct vmprof_event {
 	__u64 period; /* events from sample to sample; 0: counted only */
 };
 
+/* vmprof_attach.flags, with direct delivery only; VMP_ROW_... are the low bits */
+#define VMPROF_ATTACH_EXPERIMENTAL 0x100 /* also where its safety has not been shown */
+#define VMPROF_ATTACH_FORCE	   0x200 /* also where the host's NMI watchdog is on */
+
 struct vmprof_attach {
 	__u32 size;
-	__u32 flags;	/* VMP_ROW_... */
+	__u32 flags;	/* VMP_ROW_..., VMPROF_ATTACH_... */
 	__u32 delivery; /* enum vmp_delivery */
 	__u32 nr_vcpus;
 	__u64 vcpus;  /* __s32[nr_vcpus]: thread id of each vCPU; threads of one process */
@@ -76,6 +80,9 @@ struct vmprof_attach {
 	__u32 sample_flags; /* what samples are to have besides: VMP_SAMPLE_REGS or nothing */
 	__u32 reserved;
 	__u64 handler; /* direct: where the guest's handler is, as its row says; else 0 */
+	/* direct: where the caller has mapped the log that it shares with the VM (vmprof_log.h),
+	 * to be written; x86 only, ignored elsewhere */
+	__u64 log;
 };
 
 /*
@@ -109,11 +116,15 @@ struct vmprof_read {
 };
 
 /*
- * Direct delivery (docs/direct-vector.md). The events are of the CPU's PMU (PERF_TYPE_RAW), and all
- * fit at once; samples are in the log that the VM shares with its host (vmprof_log.h) and not in
- * rings: ring_size, stack_size and wakeup are 0. The guest's handler must be in place before START,
- * and stay there until the descriptor is closed.
+ * Direct delivery (docs/direct-vector.md). On arm64 the events are of the CPU's PMU
+ * (PERF_TYPE_RAW), and all fit at once; on x86 it is one event, cpu-clock (PERF_TYPE_SOFTWARE),
+ * whose period is in ns and at least VMPROF_CLOCK_PERIOD_MIN: a timer's. Samples are in the log
+ * that the VM shares with its host (vmprof_log.h) and not in rings: ring_size, stack_size and
+ * wakeup are 0. The guest's handler must be in place before START, and stay there until the
+ * descriptor is closed.
  */
+#define VMPROF_CLOCK_PERIOD_MIN 100000
+
 enum vmprof_direct_state {
 	VMPROF_DIRECT_OFF,	  /* not started, or stopped */
 	VMPROF_DIRECT_WAITING,	  /* started; the guest has not run since */
@@ -129,6 +140,20 @@ struct vmprof_status {
 	__u64 deferred;	    /* overflows that waited when it was entered: made to come once more */
 	__u64 clock_offset; /* the host's virtual counter minus the guest's, ticks */
 	char why[VMPROF_WHY];
+	/* x86: every NMI that was sent for the VM is counted once in the next five, when it has
+	 * been seen: */
+	__u64 sent;
+	__u64 guest;	     /* taken by the guest's handler: a sample each */
+	__u64 host;	     /* came while the host had the CPU */
+	__u64 guard;	     /* made the guest exit, since it could not have stood it */
+	__u64 forwarded;     /* came to a guest that it was not for, which has handed it on */
+	__u64 merged;	     /* was never seen: one with another, or kept by the guest */
+	__u64 late;	     /* was seen once more than it was sent; in none of the above */
+	__u64 foreign;	     /* the host's own, which the guest has handed on */
+	__u64 kept_entry;    /* entries without the interrupt: the guest stood in its NMI's entry */
+	__u64 kept_injected; /* the same: it has an NMI of its own */
+	__u64 held;	     /* NMIs of its own that were held back in the first case */
+	__u64 unsent;	     /* periods that ended while the host or the timer had its CPU */
 };
 
 /*

@@ -13,6 +13,10 @@
  * (core/log.h) and uses nothing but that; sizes of rings it keeps to itself. A page here has 4096
  * bytes, whatever the kernels' pages have.
  *
+ * Where the direct delivery is by NMIs (x86), the host counts in page 0 those that it has sent to
+ * each vCPU, and the guest in page 1 which of them it has taken: while the numbers differ one is
+ * under way. The vCPU's place is its APIC id.
+ *
  * A request is made by writing all fields and then request, which goes up by one; the guest has
  * dealt with it when answered is that number. Nothing else waits for the other side.
  */
@@ -29,6 +33,11 @@
 #define VMPROF_LOG_RINGS_MAX  512
 #define VMPROF_LOG_WHY	      128
 
+#define VMPROF_LOG_NMI	      2048 /* in pages 0 and 1: u32[VMPROF_LOG_NMI_SLOTS] */
+#define VMPROF_LOG_NMI_SLOTS  512
+/* In rax of a vmmcall, from the guest's kernel: the NMI at hand is not the guest's. */
+#define VMPROF_LOG_NMI_FOREIGN 0x766d4e4du
+
 /* The PCI device that has the log: ivshmem-plain. */
 #define VMPROF_LOG_PCI_VENDOR 0x1af4
 #define VMPROF_LOG_PCI_DEVICE 0x1110
@@ -43,7 +52,7 @@ enum vmprof_source {
 
 /* vmprof_log_event.flags: VMP_COUNT_USER, VMP_COUNT_KERNEL of core/table.h */
 struct vmprof_log_event {
-	u32 type; /* perf's; direct: PERF_TYPE_RAW */
+	u32 type; /* perf's; direct: PERF_TYPE_RAW on arm64, PERF_TYPE_SOFTWARE on x86 */
 	u32 flags;
 	u64 config;
 	u64 period; /* direct: VMPROF_LOG_PERIOD_MIN to 2^31 */
