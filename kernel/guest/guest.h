@@ -40,6 +40,7 @@ struct vg_cpu {
 
 /* What is served. Changed only while no handler runs. */
 struct vg_request {
+	void *log; /* from page 0 on */
 	u32 source, chain, nr;
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
 };
@@ -78,13 +79,7 @@ struct vg_source {
 };
 
 extern const struct vg_source vg_source_perf;
-#ifdef CONFIG_ARM64
 extern const struct vg_source vg_source_direct;
 void vg_direct_exit(void); /* it is not started again */
-#else
-static inline void vg_direct_exit(void)
-{
-}
-#endif
 
 #endif

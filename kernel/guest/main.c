@@ -60,19 +60,11 @@ static void stop_source(void)
 
 static int start_source(const struct vmprof_log_host *host, struct vmprof_log_guest *row)
 {
-	const struct vg_source *source = &vg_source_perf;
+	const struct vg_source *source =
+		host->source == VMPROF_SOURCE_DIRECT ? &vg_source_direct : &vg_source_perf;
 	int err;
 
-	if (host->source == VMPROF_SOURCE_DIRECT) {
-#ifdef CONFIG_ARM64
-		source = &vg_source_direct;
-#else
-		strscpy(row->why, "a guest of this architecture has no handler for direct delivery",
-			sizeof(row->why));
-		return -EOPNOTSUPP;
-#endif
-	}
-	vg_request = (struct vg_request){host->source, host->chain, host->nr};
+	vg_request = (struct vg_request){log.memory, host->source, host->chain, host->nr};
 	memcpy(vg_request.events, host->events, sizeof(vg_request.events));
 	start_rings(host);
 	err = source->start(row);
