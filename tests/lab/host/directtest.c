@@ -12,11 +12,13 @@
  * directtest request FILE SOURCE EVENT:PERIOD    which stays: the guest is ready for nothing
  * directtest withdraw FILE          what was asked for
  * directtest lend EVENT:PERIOD TID...  without a guest's row, for 10 s or until a line comes in
+ * directtest silent FILE EVENT:PERIOD TID...   x86: its handler has gone; until that is noticed
  * directtest refuse TID...
  * SOURCE: direct, or perf's type number. MODES: u, k or uk.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <linux/capability.h>
 #include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -24,6 +26,7 @@
 #include <sys/ioctl.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -32,7 +35,13 @@
 #include "kernel/core/table.h"
 #include "kernel/uapi/vmprof.h"
 
-#define PERF_TYPE_RAW 4
+#define PERF_TYPE_SOFTWARE 1
+#define PERF_TYPE_RAW	   4
+#ifdef __x86_64__
+#define DIRECT_TYPE PERF_TYPE_SOFTWARE
+#else
+#define DIRECT_TYPE PERF_TYPE_RAW
+#endif
 
 static void *memory;
 static u64 bytes;
@@ -122,6 +131,8 @@ static int open_device(void)
 	return fd;
 }
 
+static __u32 attach_flags = VMPROF_ATTACH_EXPERIMENTAL;
+
 static int attach(int fd)
 {
 	struct vmprof_event events[VMPROF_LOG_EVENTS_MAX] = {0};
@@ -133,6 +144,8 @@ static int attach(int fd)
 		.nr_events = row.nr,
 		.events = (__u64)(unsigned long)events,
 		.handler = row.handler,
+		.log = (__u64)(unsigned long)memory,
+		.flags = attach_flags,
 	};
 
 	for (u32 i = 0; i < row.nr; i++)
@@ -152,6 +165,13 @@ static void print_status(int fd)
 		fail("status");
 	printf("status: %s entries %llu deferred %llu why %s\n", states[s.state], s.entries,
 	       s.deferred, s.why);
+#ifdef __x86_64__
+	printf("nmis: sent %llu guest %llu host %llu guard %llu forwarded %llu merged %llu late "
+	       "%llu "
+	       "foreign %llu unsent %llu kept_entry %llu kept_injected %llu held %llu\n",
+	       s.sent, s.guest, s.host, s.guard, s.forwarded, s.merged, s.late, s.foreign, s.unsent,
+	       s.kept_entry, s.kept_injected, s.held);
+#endif
 }
 
 /* ------------------------------------------------------------------ samples */
@@ -291,6 +311,7 @@ static int run(u32 source)
 		print_status(fd);
 		if (ioctl(fd, VMPROF_IOC_STOP))
 			fail("stop");
+		print_status(fd);
 		close(fd);
 	}
 	ask(source, 0, 0, NULL, &end);
@@ -353,6 +374,26 @@ static int lend(u32 nr, const struct vmprof_log_event *events)
 	return 0;
 }
 
+static int silent(void)
+{
+	struct vmprof_status s = {.size = sizeof(s)};
+	struct vmprof_log_guest end;
+	int fd = open_device();
+
+	ask(VMPROF_SOURCE_DIRECT, 0, 0, NULL, &end);
+	if (attach(fd) || ioctl(fd, VMPROF_IOC_START))
+		fail("start");
+	for (int i = 0; i < 600 && s.state != VMPROF_DIRECT_TAKEN_BACK; i++) {
+		usleep(100000);
+		if (ioctl(fd, VMPROF_IOC_STATUS, &s))
+			fail("status");
+	}
+	if (ioctl(fd, VMPROF_IOC_STOP))
+		fail("stop");
+	print_status(fd);
+	return 0;
+}
+
 static void expect(const char *what, int got, int wanted)
 {
 	int error = got ? errno : 0;
@@ -360,13 +401,6 @@ static void expect(const char *what, int got, int wanted)
 	printf("%s %s: %s\n", error == wanted ? "refused" : "WRONG", what, strerror(error));
 }
 
-static int refuse(void)
-{
-	struct vmprof_status s = {.size = sizeof(s)};
-	int fd = open_device();
-
-	row = (struct vmprof_log_guest){.nr = 1, .handler = 1};
-	row.events[0] = (struct vmprof_log_event){PERF_TYPE_RAW, VMP_COUNT_FLAGS, 0x11, 100000};
 #define TRY(what, field, value)                                                                    \
 	do {                                                                                       \
 		struct vmprof_log_guest saved = row;                                               \
@@ -374,6 +408,60 @@ static int refuse(void)
 		expect(what, attach(fd), EINVAL);                                                  \
 		row = saved;                                                                       \
 	} while (0)
+
+#ifdef __x86_64__
+/* Everything but CAP_SYS_ADMIN, with which the device can be opened. */
+static void drop_admin(void)
+{
+	struct __user_cap_header_struct header = {_LINUX_CAPABILITY_VERSION_3, 0};
+	struct __user_cap_data_struct data[2];
+
+	if (syscall(SYS_capget, &header, data))
+		fail("capget");
+	data[0].effective &= ~(1u << CAP_SYS_ADMIN);
+	if (syscall(SYS_capset, &header, data))
+		fail("capset");
+}
+
+static int refuse(void)
+{
+	int fd = open_device();
+
+	row = (struct vmprof_log_guest){.nr = 1, .handler = 1};
+	row.events[0] = (struct vmprof_log_event){DIRECT_TYPE, VMP_COUNT_FLAGS, 0, 1000000};
+	expect("no log", attach(fd), EINVAL);
+	memory = mmap(NULL, 8192, PROT_READ, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	expect("a log that is not to be written", attach(fd), EFAULT);
+	memory = mmap(NULL, 8192, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_ANONYMOUS, -1, 0);
+	TRY("no handler", handler, 0);
+	TRY("a period of 1", events[0].period, 1);
+	TRY("a period of 2^32", events[0].period, 1ull << 32);
+	TRY("another clock", events[0].config, 1);
+	TRY("an event of the PMU", events[0].type, PERF_TYPE_RAW);
+	row.nr = 2;
+	row.events[1] = row.events[0];
+	expect("two events", attach(fd), EINVAL);
+	row.nr = 1;
+	attach_flags = 0;
+	expect("what is experimental", attach(fd), EOPNOTSUPP);
+	attach_flags = VMPROF_ATTACH_EXPERIMENTAL | 0x400;
+	expect("an unknown flag", attach(fd), EINVAL);
+	attach_flags = VMPROF_ATTACH_EXPERIMENTAL;
+	expect("nothing", attach(fd), 0);
+	close(fd);
+	drop_admin();
+	fd = open_device();
+	expect("no CAP_SYS_ADMIN", attach(fd), EPERM);
+	return 0;
+}
+#else
+static int refuse(void)
+{
+	struct vmprof_status s = {.size = sizeof(s)};
+	int fd = open_device();
+
+	row = (struct vmprof_log_guest){.nr = 1, .handler = 1};
+	row.events[0] = (struct vmprof_log_event){PERF_TYPE_RAW, VMP_COUNT_FLAGS, 0x11, 100000};
 	TRY("no handler", handler, 0);
 	TRY("a period of 1", events[0].period, 1);
 	TRY("a period of 2^32", events[0].period, 1ull << 32);
@@ -388,6 +476,7 @@ static int refuse(void)
 	expect("nothing", attach(fd), 0);
 	return 0;
 }
+#endif
 
 static int info(void)
 {
@@ -395,7 +484,8 @@ static int info(void)
 
 	if (ioctl(open_device(), VMPROF_IOC_INFO, &i))
 		fail("info");
-	printf("deliveries %x why %s\n", i.deliveries, i.why_not_direct);
+	printf("deliveries %x experimental %x why %s\n", i.deliveries, i.experimental,
+	       i.why_not_direct);
 	return 0;
 }
 
@@ -403,7 +493,7 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
-	u32 source = VMPROF_SOURCE_DIRECT, type = PERF_TYPE_RAW, chain = 0, nr;
+	u32 source = VMPROF_SOURCE_DIRECT, type = DIRECT_TYPE, chain = 0, nr;
 	int arg = 2, n = 0;
 
 	if (!strcmp(what, "info"))
@@ -440,5 +530,7 @@ int main(int argc, char **argv)
 		return 0;
 	if (!strcmp(what, "hold"))
 		hold();
+	if (!strcmp(what, "silent"))
+		return silent();
 	return strcmp(what, "cycles") ? run(source) : cycles(n);
 }

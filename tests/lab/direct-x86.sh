@@ -1,0 +1,127 @@
+#!/bin/bash
+# SPDX-License-Identifier: GPL-2.0-only
+# Direct delivery on a KVM host of x86-64 (SVM): the VM's own handler takes the host's NMIs, and each that was sent is
+# accounted for.
+set -uo pipefail
+# shellcheck source=tests/lab/lib/tap.sh
+. "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
+# shellcheck source=tests/lab/lib/kvm.sh
+. "$lab/lib/kvm.sh"
+
+if ((!LONG)); then
+	skip direct-x86 "only with LONG=1: QEMU's SVM loses guests by itself"
+	exit 0
+fi
+
+# build DIR: both modules and what goes with them to the script direct-x86
+build() {
+	local headers
+	headers=$("$top/scripts/kernel-headers" 6.1-cloud amd64) || return
+	make -s -C "$top" modules guest-module KDIR="$headers" BUILD="$1" >"$1/log" 2>&1 || {
+		cat "$1/log" >&2
+		return 1
+	}
+	cp "$1/modules/vmprof.ko" "$1/guest-module/guest/vmprof_guest.ko" "$1/"
+	strip -g "$1"/*.ko
+	gcc -O2 -static -I"$top" -o "$1/directtest" "$lab/host/directtest.c" "$top"/kernel/core/{ring,log}.c
+	gcc -O2 -static -o "$1/fixed" "$lab/guest/fixed_x86.c"
+	: >"$1/own-guests"
+	: >"$1/storm"
+}
+
+# number RUN LINE WORD: the number behind WORD in the last line of RUN that begins with LINE
+number() {
+	sed -n "s/^$1: $2/&/p" "$out" | tail -n 1 | grep -o "\b$3 [0-9]*" | cut -d ' ' -f 2
+}
+
+# accounted RUN: every NMI that was sent
+accounted() {
+	local sent guest host guard forwarded merged
+	for word in sent guest host guard forwarded merged; do
+		printf -v "$word" %s "$(number "$1" nmis: "$word")"
+	done
+	expect "$1: each NMI that was sent is accounted for" "$(grep "^$1: nmis" "$out" | tail -n 1)" \
+		test "${sent:-0}" -ge 100 -a $((guest + host + guard + forwarded + merged)) -eq "${sent:-0}"
+	expect "$1: nothing is bad or out of order" "$(grep "^$1: kernel" "$out")" says "$out" "^$1: kernel .* bad 0 .* late 0 "
+}
+
+# sampled RUN
+sampled() {
+	local guest samples lost
+	guest=$(number "$1" nmis: guest) samples=$(number "$1" 'event 0' samples) lost=$(number "$1" kernel lost)
+	expect "$1: each that the guest has taken is a sample" "${guest:-0} and ${samples:-0} + ${lost:-0}" \
+		test "${guest:-0}" -eq $((${samples:-0} + ${lost:-0}))
+}
+
+# changes RUN: by how much the counts of exits, exits by an NMI, the host's NMIs and the guest's have gone up
+changes() {
+	sed -n "s/^$1: before \(.*\) after \(.*\)/\1 \2/p" "$out" | awk '{ print $5 - $1, $6 - $2, $7 - $3, $8 - $4 }'
+}
+
+# clean RUN WORDS: neither kernel complains in these words
+clean() {
+	expect "$1: the host's kernel has nothing to complain of" "$(grep -E "$2" "$dir/host.dmesg" | head -n 5)" \
+		test "$(grep -cE "$2" "$dir/host.dmesg")" -eq 0
+	expect "$1: nor has the guest's" "$(grep '^@bad' "$out")" test "$(grep -cE "^@bad.*($2)" "$out")" -eq 0
+	expect "$1: nothing went wrong" "$(grep WRONG "$out" | head -n 5)" test "$(grep -c WRONG "$out")" -eq 0
+	expect "$1: the VM was killed and the module removed" "" says "$out" '^removed: at last'
+}
+
+no_reason() {
+	:
+}
+
+mkdir "$tmp/built"
+build "$tmp/built" || {
+	not_ok direct-x86 "its modules are not built"
+	exit 1
+}
+files=("$tmp"/built/{own-guests,directtest,fixed,vmprof.ko,vmprof_guest.ko} "$lab/guest/l2-nmi")
+
+dir=$tmp/plain out=$tmp/plain/stdout
+kvm_run_sound x86-kvm direct-x86 "$dir" no_reason "${files[@]}"
+expect "it is there for who asks for what is experimental" "$(grep ^info "$out")" \
+	says "$out" '^info: deliveries 1 experimental 4 why direct delivery on x86 is experimental'
+expect "not with the NMI watchdog on" "$(grep ^watchdog "$out")" \
+	says "$out" "^watchdog: deliveries 1 experimental 0 why the host's NMI watchdog is on"
+expect "what must be refused is refused" "$(grep '^refuse: WRONG' "$out")" \
+	test "$(grep -c '^refuse: refused' "$out")" -eq 12
+for run in direct chains; do
+	accounted $run
+	sampled $run
+	read -r _ nmi_exits host_nmis guest_nmis < <(changes $run)
+	expect "$run: no exit by an NMI but the guard's" "${nmi_exits:-none}" test "${nmi_exits:--1}" -eq "$(number $run nmis: guard)"
+	# KVM and /proc/interrupts have counted them too.
+	expect "$run: the guest's kernel counts as many" "${guest_nmis:-none}" \
+		test "${guest_nmis:--1}" -eq $(($(number $run nmis: guest) + $(number $run nmis: foreign)))
+	wanted=$(($(number $run nmis: host) + $(number $run nmis: guard) + $(number $run nmis: foreign) + $(number $run nmis: late)))
+	expect "$run: and so does the host's" "${host_nmis:-none}, $wanted wanted" test "${host_nmis:--1}" -eq "$wanted"
+done
+hot75=$(sed -n "s/^direct: place 0 $(sed -n 's/^@work .* hot75 \([0-9a-f]*\) .*/\1/p' "$dir/vm.log" | tail -n 1) //p" "$out")
+hot25=$(sed -n "s/^direct: place 0 $(sed -n 's/^@work .* hot25 \([0-9a-f]*\) .*/\1/p' "$dir/vm.log" | tail -n 1) //p" "$out")
+expect "direct: 75 % in hot75, four standard deviations" "${hot75:-0} and ${hot25:-0}" awk -v a="${hot75:-0}" -v b="${hot25:-0}" \
+	'BEGIN { n = a + b; d = a - 0.75 * n; exit !(n >= 50 && d * d <= 16 * 0.1875 * n) }'
+expect "chains: of the kernel and of programs" "$(grep '^chains: kernel' "$out")" \
+	test "$(number chains kernel chained)" -gt 0 -a "$(number chains kernel user)" -gt 0
+expect "starts and stops" "" says "$out" '^cycles: cycles [0-9]+ done'
+expect "the host's NMIs come back from the guest" "$(grep -E '^(forwarded|backtrace)' "$out" | one_line /dev/stdin)" \
+	test "$(number forwarded nmis: foreign)" -gt 0 -a "$(grep -c '^backtrace direct: .* 1$' "$out")" -ge 1 -a \
+	"$(grep -c '^backtrace .* 0$' "$out")" -eq 0
+read -r _ before _ _ after _ < <(sed -n 's/^killed: before \(.*\) after \(.*\)/\1 \2/p' "$out")
+expect "NMIs make the guest exit when the owner was killed" "$(grep ^killed "$out")" test "${after:-0}" -gt "${before:-0}"
+expect "a guest that takes no NMI loses them after a second" "$(grep ^silent "$out" | one_line /dev/stdin)" \
+	says "$out" '^silent: status: taken back .*has not acknowledged'
+expect "and its NMI is accounted for" "$(grep '^silent: nmis' "$out")" \
+	test "$(number silent nmis: sent)" -eq $(($(number silent nmis: guest) + $(number silent nmis: host) + \
+		$(number silent nmis: guard) + $(number silent nmis: forwarded) + $(number silent nmis: merged)))
+clean plain 'WARNING|BUG:|Oops|Uhhuh|stall'
+echo "# direct: $(grep '^direct: nmis' "$out" | tail -n 1), hot75 ${hot75:-0} hot25 ${hot25:-0}"
+
+# Two vCPUs, one of which sends the other one NMIs of the guest's own, which KVM injects, as fast as it can. The
+# translator stands still for half a minute now and then; the VM may lose its NMIs for that.
+dir=$tmp/storm out=$tmp/storm/stdout
+kvm_run_sound x86-kvm direct-x86 "$dir" no_reason "${files[@]}" "$tmp/built/storm"
+accounted storm
+expect "storm: the guest's backtraces" "$(grep '@backtraces' "$out")" says "$out" '^@backtraces [0-9]{2,}'
+clean storm 'WARNING|BUG: [^s]|Oops|Uhhuh|panic'
+grep -E '^storm: (status|nmis)|^@' "$out" | sed 's/^/# /'
