@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * fixed ROUNDS: as fixed.c, on x86-64: work of which hot75 does 75 % and hot25 25 %, each alone in a
- * block of 256 bytes.
+ * fixed ROUNDS: as fixed.c, on x86-64: work of which hot75 does 75 % and hot25 25 %, each alone in
+ * a block of 256 bytes.
  */
 #include <stdio.h>
 #include <stdlib.h>
