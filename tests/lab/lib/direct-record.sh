@@ -2,6 +2,13 @@
 # shellcheck shell=bash disable=SC2154
 # For the test of vmprof record with direct delivery, beside tap.sh and kmod.sh. $out is what the host's script printed.
 
+# all_between BEGAN ENDED TIMELINE: the samples of fixed are of these ten seconds at most
+all_between() {
+	awk -v began="$1" -v ended="$2" '
+		/hot(75|25)/ { n++; wrong += $1 < began || $1 > ended }
+		END { exit !(n && !wrong && ended - began < 10) }' "$3"
+}
+
 # record_share NAME VM: three in four of the samples of that VM's program fixed are in hot75
 record_share() {
 	local hot75 hot25 all
@@ -39,9 +46,7 @@ direct_record() {
 		test "$(grep -cE '^ +[0-9]+\.[0-9]+  v00  a .* hot(75|25)' "$tmp/timeline")" -ge 6000
 	began=$(sed -n 's/^record: began //p' "$out") ended=$(sed -n 's/^record: ended //p' "$out")
 	expect "record: times are the host's" "$(grep -E 'hot(75|25)' "$tmp/timeline" | sed -n '1p;$p' | one_line /dev/stdin): $began to $ended" \
-		awk -v began="${began:-0}" -v ended="${ended:-0}" '
-			/hot(75|25)/ { n++; wrong += $1 < began || $1 > ended }
-			END { exit !(n && !wrong && ended - began < 10) }' "$tmp/timeline"
+		all_between "${began:-0}" "${ended:-0}" "$tmp/timeline"
 	expect "record: the timeline is in the order of time" "" sort -C -n -k 1,1 <(grep -v '^#' "$tmp/timeline")
 	expect "record: a log has one owner" "$(grep '^second' "$out")" \
 		says "$out" '^second: vmprof record: .*the log of a is used by another program'
