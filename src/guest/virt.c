@@ -14,19 +14,25 @@
 #include "guest/arch.h"
 #include "util/xalloc.h"
 
-enum { PAGE = 4096, TLB_PAGES = 2048, TLB_REGIONS = 512, BATCH = 64 };
+enum { PAGE = 4096, TLB_PAGES = 2048, TLB_REGIONS = 512, SPACES = 512, BATCH = 64 };
 
 /*
- * The tag is the root with bit 0 for LA57 and bit 1 for "in use": a root's low bits are 0. A region
- * is what one level 2 entry leads to: 2 MiB with pages of 4 KiB.
+ * One half of an address space. The tag is the root with bit 0 for LA57 and bit 1 for "in use": a
+ * root's low bits are 0. What is cached of it has its number, which is never given again: to forget
+ * all of that, which may be done with each sample, is to forget the number.
  */
+struct space {
+	uint64_t tag, number;
+};
+
 struct page_entry {
-	uint64_t tag, vpn, gpa;
+	uint64_t space, vpn, gpa;
 	const uint8_t *host; /* where the page is mapped here, or NULL */
 };
 
+/* A region is what one level 2 entry leads to: 2 MiB with pages of 4 KiB. */
 struct region_entry {
-	uint64_t tag, number;
+	uint64_t space, number;
 	uint64_t entry;
 };
 
@@ -35,6 +41,8 @@ struct guest_virt {
 	const struct guest_arch_paging *arch;
 	struct guest_paging paging;
 	uint64_t reads, bytes;
+	uint64_t numbers;		/* given to spaces so far */
+	struct space spaces[2][SPACES]; /* a user's never take the kernel's place */
 	struct page_entry pages[TLB_PAGES];
 	struct region_entry regions[TLB_REGIONS];
 };
@@ -89,13 +97,6 @@ uint64_t guest_virt_page_size(const struct guest_virt *v)
 	return 1ull << v->paging.half[1].page_shift;
 }
 
-static uint64_t tag_of(const struct guest_virt *v, struct guest_as as, uint64_t va)
-{
-	uint64_t root = va >> 55 & 1 && v->paging.kernel_root ? v->paging.kernel_root : as.root;
-
-	return (root & v->arch->root_mask) | 2 | as.la57;
-}
-
 static uint64_t region_of(const struct guest_virt *v, uint64_t va)
 {
 	unsigned page_shift = v->paging.half[va >> 55 & 1].page_shift;
@@ -110,43 +111,64 @@ static size_t slot_of(uint64_t tag, uint64_t number, size_t slots)
 	return h >> 32 & (slots - 1);
 }
 
+static const struct space *space_of(struct guest_virt *v, struct guest_as as, uint64_t va)
+{
+	unsigned half = va >> 55 & 1;
+	uint64_t root = half && v->paging.kernel_root ? v->paging.kernel_root : as.root;
+	uint64_t tag = (root & v->arch->root_mask) | 2 | as.la57;
+	struct space *s = &v->spaces[half][slot_of(tag, 0, SPACES)];
+
+	if (s->tag != tag)
+		*s = (struct space){tag, ++v->numbers};
+	return s;
+}
+
+static struct page_entry *page_slot(struct guest_virt *v, const struct space *s, uint64_t va)
+{
+	return &v->pages[slot_of(s->tag, va / PAGE, TLB_PAGES)];
+}
+
+static struct region_entry *region_slot(struct guest_virt *v, const struct space *s, uint64_t va)
+{
+	return &v->regions[slot_of(s->tag, region_of(v, va), TLB_REGIONS)];
+}
+
 void guest_virt_flush(struct guest_virt *v, uint64_t root)
 {
 	if (!root) {
-		memset(v->pages, 0, sizeof(v->pages));
-		memset(v->regions, 0, sizeof(v->regions));
+		memset(v->spaces, 0, sizeof(v->spaces));
 		return;
 	}
 	root &= v->arch->root_mask;
-	for (size_t i = 0; i < TLB_PAGES; i++)
-		if ((v->pages[i].tag & v->arch->root_mask) == root)
-			v->pages[i].tag = 0;
-	for (size_t i = 0; i < TLB_REGIONS; i++)
-		if ((v->regions[i].tag & v->arch->root_mask) == root)
-			v->regions[i].tag = 0;
+	for (int half = 0; half < 2; half++) {
+		struct space *s = &v->spaces[half][slot_of(root, 0, SPACES)];
+
+		if ((s->tag & v->arch->root_mask) == root)
+			s->tag = 0;
+	}
 }
 
 void guest_virt_forget(struct guest_virt *v, struct guest_as as, uint64_t va, uint64_t len)
 {
-	uint64_t tag = tag_of(v, as, va), end = va + len;
+	const struct space *s = space_of(v, as, va);
+	uint64_t end = va + len;
 
 	for (va &= ~(uint64_t)(PAGE - 1); va < end; va += PAGE) {
-		struct page_entry *e = &v->pages[slot_of(tag, va / PAGE, TLB_PAGES)];
-		uint64_t region = region_of(v, va);
-		struct region_entry *r = &v->regions[slot_of(tag, region, TLB_REGIONS)];
+		struct page_entry *e = page_slot(v, s, va);
+		struct region_entry *r = region_slot(v, s, va);
 
-		if (e->tag == tag && e->vpn == va / PAGE)
-			e->tag = 0;
-		if (r->tag == tag && r->number == region)
-			r->tag = 0;
+		if (e->space == s->number && e->vpn == va / PAGE)
+			e->space = 0;
+		if (r->space == s->number && r->number == region_of(v, va))
+			r->space = 0;
 	}
 }
 
-static const struct page_entry *find_page(struct guest_virt *v, uint64_t tag, uint64_t va)
+static const struct page_entry *find_page(struct guest_virt *v, const struct space *s, uint64_t va)
 {
-	const struct page_entry *e = &v->pages[slot_of(tag, va / PAGE, TLB_PAGES)];
+	const struct page_entry *e = page_slot(v, s, va);
 
-	return e->tag == tag && e->vpn == va / PAGE ? e : NULL;
+	return e->space == s->number && e->vpn == va / PAGE ? e : NULL;
 }
 
 static const void *map_page(struct guest_virt *v, uint64_t gpa, size_t len)
@@ -182,34 +204,33 @@ static int fetch(struct guest_virt *v, struct guest_mem_io *io, int n)
 	return rc;
 }
 
-static void remember(struct guest_virt *v, uint64_t tag, struct chunk *c)
+static void remember(struct guest_virt *v, const struct space *s, struct chunk *c)
 {
-	uint64_t vpn = c->va / PAGE, region = region_of(v, c->va);
 	uint64_t page = c->walk.gpa & ~(uint64_t)(PAGE - 1);
 
 	c->host = map_page(v, page, PAGE);
-	v->pages[slot_of(tag, vpn, TLB_PAGES)] = (struct page_entry){tag, vpn, page, c->host};
+	*page_slot(v, s, c->va) = (struct page_entry){s->number, c->va / PAGE, page, c->host};
 	if (c->walk.region) /* else a larger block that no level 2 entry can say */
-		v->regions[slot_of(tag, region, TLB_REGIONS)] =
-			(struct region_entry){tag, region, c->walk.region};
+		*region_slot(v, s, c->va) =
+			(struct region_entry){s->number, region_of(v, c->va), c->walk.region};
 }
 
 /* What the caches know of this page; the rest is walked. */
 static void start(struct guest_virt *v, struct guest_as as, bool cached, struct chunk *c)
 {
-	uint64_t tag = tag_of(v, as, c->va), region = region_of(v, c->va);
-	const struct region_entry *r = &v->regions[slot_of(tag, region, TLB_REGIONS)];
-	const struct page_entry *e = find_page(v, tag, c->va);
+	const struct space *s = space_of(v, as, c->va);
+	const struct region_entry *r = region_slot(v, s, c->va);
+	const struct page_entry *e = find_page(v, s, c->va);
 
 	c->host = NULL;
 	if (cached && e) {
 		c->host = e->host;
 		c->walk.gpa = e->gpa | (c->va & (PAGE - 1));
 		c->state = GUEST_WALK_DONE;
-	} else if (cached && r->tag == tag && r->number == region) {
+	} else if (cached && r->space == s->number && r->number == region_of(v, c->va)) {
 		c->state = v->arch->resume(&c->walk, &v->paging, c->va, r->entry);
 		if (c->state == GUEST_WALK_DONE)
-			remember(v, tag, c);
+			remember(v, s, c);
 	} else {
 		c->state = v->arch->start(&c->walk, &v->paging, as, c->va);
 	}
@@ -246,7 +267,7 @@ static int resolve(struct guest_virt *v, struct guest_as as, bool cached, struct
 			c->state =
 				io[i].ok ? v->arch->step(&c->walk, entries[i]) : GUEST_WALK_FAULT;
 			if (c->state == GUEST_WALK_DONE)
-				remember(v, tag_of(v, as, c->va), c);
+				remember(v, space_of(v, as, c->va), c);
 		}
 	}
 }
@@ -322,7 +343,7 @@ int guest_virt_read(struct guest_virt *v, struct guest_as as, uint64_t va, void 
 
 	while (len) { /* the short way: in the cache, and mapped here */
 		size_t n = PAGE - (va & (PAGE - 1));
-		const struct page_entry *e = find_page(v, tag_of(v, as, va), va);
+		const struct page_entry *e = find_page(v, space_of(v, as, va), va);
 
 		if (!e || !e->host)
 			break;

@@ -190,6 +190,57 @@ static void test_collisions(bool map)
 	teardown(&s);
 }
 
+/*
+ * More address spaces than have a place, every other one with the same memory, by turns: each is
+ * read as it is, also after it was forgotten, in both halves.
+ */
+static void test_many_spaces(bool map)
+{
+	enum { SPACES = 1200 };
+	const uint64_t high = 0xffffc90012345000ull;
+	struct setup s;
+	struct guest_as other, *as = calloc(SPACES, sizeof(*as));
+	unsigned wrong = 0;
+	uint64_t a, b;
+
+	setup(&s, false, map);
+	other = (struct guest_as){.root = fg_alloc(&s.g, 1)};
+	for (int i = 0; i < 2; i++) {
+		fg_map(&s.g, i ? other.root : s.g.root, VA, 0x300000 + FG_PAGE * (uint64_t)i, 1);
+		fg_map(&s.g, i ? other.root : s.g.root, high, 0x310000 + FG_PAGE * (uint64_t)i, 1);
+	}
+	for (unsigned i = 0; i < SPACES; i++) {
+		as[i].root = fg_alloc(&s.g, 1);
+		memcpy(s.g.fm.ram + as[i].root, s.g.fm.ram + (i & 1 ? other.root : s.g.root),
+		       FG_PAGE);
+	}
+	for (unsigned i = 0; i < 3 * SPACES; i++) {
+		uint64_t odd = i & 1;
+
+		guest_virt_translate(s.v, as[i % SPACES], VA, &a);
+		guest_virt_translate(s.v, as[i % SPACES], high, &b);
+		wrong += a != 0x300000 + FG_PAGE * odd || b != 0x310000 + FG_PAGE * odd;
+	}
+	CHECK_EQ(wrong, 0);
+	memcpy(s.g.fm.ram + as[0].root, s.g.fm.ram + other.root, FG_PAGE);
+	guest_virt_flush(s.v, as[0].root);
+	guest_virt_translate(s.v, as[0], VA, &a);
+	guest_virt_translate(s.v, as[0], high, &b);
+	guest_virt_flush(s.v, as[1].root);
+	memcpy(s.g.fm.ram + as[0].root, s.g.fm.ram + s.g.root, FG_PAGE);
+	CHECK_EQ(guest_virt_translate(s.v, as[0], VA, &a), 0);
+	CHECK_EQ(guest_virt_translate(s.v, as[0], high, &b), 0);
+	CHECK_EQ(a, 0x301000);
+	CHECK_EQ(b, 0x311000);
+	guest_virt_flush(s.v, as[0].root);
+	CHECK_EQ(guest_virt_translate(s.v, as[0], VA, &a), 0);
+	CHECK_EQ(guest_virt_translate(s.v, as[0], high, &b), 0);
+	CHECK_EQ(a, 0x300000);
+	CHECK_EQ(b, 0x310000);
+	teardown(&s);
+	free(as);
+}
+
 static void test_batch(void)
 {
 	enum { N = 200 };
@@ -331,6 +382,7 @@ int main(void)
 		test_cache(map);
 		test_forget(map);
 		test_collisions(map);
+		test_many_spaces(map);
 		test_strings(map);
 		test_sparse(map);
 	}
