@@ -9,6 +9,7 @@
 #include "util/text.h"
 
 static const struct command commands[] = {
+	{"agent", cmd_agent, "Record domains of Xen when they ask for it by XenStore"},
 	{"annotate", cmd_annotate, "Show the code of functions with each instruction's share"},
 	{"buildid-list", cmd_buildid_list, "List the build ids of a profile, as perf does"},
 	{"export", cmd_export, "Write a profile in the format of another program"},

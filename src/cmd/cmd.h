@@ -14,6 +14,7 @@ struct command {
 	const char *summary; /* one line for vmprof help */
 };
 
+int cmd_agent(int argc, char **argv);
 int cmd_annotate(int argc, char **argv);
 int cmd_buildid_list(int argc, char **argv);
 int cmd_export(int argc, char **argv);

@@ -44,7 +44,11 @@ static const struct library {
 	  CALL(alloc_buffer, xencall_alloc_buffer), CALL(free_buffer, xencall_free_buffer),
 	  CALL(call1, xencall1), CALL(call2, xencall2)}},
 	{"libxenstore.so.4",
-	 {CALL(store_open, xs_open), CALL(store_close, xs_close), CALL(store_read, xs_read)}},
+	 {CALL(store_open, xs_open), CALL(store_close, xs_close), CALL(store_read, xs_read),
+	  CALL(store_write, xs_write), CALL(store_rm, xs_rm), CALL(store_watch, xs_watch),
+	  CALL(store_unwatch, xs_unwatch), CALL(store_check_watch, xs_check_watch),
+	  CALL(store_fileno, xs_fileno), CALL(transaction_start, xs_transaction_start),
+	  CALL(transaction_end, xs_transaction_end)}},
 };
 
 static int load_library(const struct library *l)

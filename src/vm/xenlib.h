@@ -39,6 +39,14 @@ struct xen_calls {
 	__typeof__(xs_open) *store_open;
 	__typeof__(xs_close) *store_close;
 	__typeof__(xs_read) *store_read;
+	__typeof__(xs_write) *store_write;
+	__typeof__(xs_rm) *store_rm;
+	__typeof__(xs_watch) *store_watch;
+	__typeof__(xs_unwatch) *store_unwatch;
+	__typeof__(xs_check_watch) *store_check_watch;
+	__typeof__(xs_fileno) *store_fileno;
+	__typeof__(xs_transaction_start) *transaction_start;
+	__typeof__(xs_transaction_end) *transaction_end;
 };
 
 /* The hypervisor, for one user. */

@@ -40,7 +40,7 @@ load helper
 
 @test "vmprof: options that getopt refuses are named, escaped" {
 	local name
-	for name in annotate buildid-list export list merge record report script stat version; do
+	for name in agent annotate buildid-list export list merge record report script stat version; do
 		run "$VMPROF" "$name" $'--no\033[31msuch=x'
 		[ "$status" -eq 2 ]
 		[[ "$output" == "vmprof $name: option '--no\\x1b[31msuch=x' is not known"* ]]
