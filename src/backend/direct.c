@@ -219,6 +219,7 @@ static int direct_open(struct backend_session **out, const struct vm *vm,
 		       const struct backend_config *cfg, struct vmprof_err *err)
 {
 	struct direct_session *s = xcalloc(1, sizeof(*s));
+	struct direct_pair now = direct_pair_read();
 	struct vmprof_err why;
 	int rc;
 
@@ -226,6 +227,8 @@ static int direct_open(struct backend_session **out, const struct vm *vm,
 	s->base.backend = &backend_direct;
 	s->base.vm = vm;
 	s->log.shared.guard = s->log.shared.fd = -1;
+	/* Of a counter whose frequency is not known the first samples shall have a rate. */
+	direct_clock_start(&s->clock, &now, direct_counter_frequency());
 	backend_ram_init(&s->ram);
 	if (backend_ram_open(&s->ram, vm, &why))
 		snprintf(s->note, sizeof(s->note), "no symbols: %s", why.msg);
@@ -250,7 +253,7 @@ static int direct_start(struct backend_session *base, struct vmprof_err *err)
 	struct direct_session *s = direct_of(base);
 	struct direct_pair now = direct_pair_read();
 
-	direct_clock_start(&s->clock, &now, direct_counter_frequency());
+	direct_clock_step(&s->clock, &now);
 	direct_rings_start(&s->rings);
 	s->first = now.ticks;
 	s->busy = now.ns;

@@ -52,8 +52,11 @@ struct direct_pair direct_pair_read(void)
 
 void direct_clock_start(struct direct_clock *c, const struct direct_pair *now, uint64_t frequency)
 {
-	*c = (struct direct_clock){
-		.before = *now, .now = *now, .frequency = frequency, .error = now->error};
+	*c = (struct direct_clock){.start = *now,
+				   .before = *now,
+				   .now = *now,
+				   .frequency = frequency,
+				   .error = now->error};
 }
 
 void direct_clock_step(struct direct_clock *c, const struct direct_pair *now)
@@ -65,12 +68,21 @@ void direct_clock_step(struct direct_clock *c, const struct direct_pair *now)
 }
 
 /* ns a tick; 0 not known */
+static double between(const struct direct_pair *from, const struct direct_pair *to)
+{
+	if (to->ns < from->ns + NEAR || to->ticks <= from->ticks)
+		return 0;
+	return (double)(to->ns - from->ns) / (double)(to->ticks - from->ticks);
+}
+
+/* Where the last two are too near, what is older than both may still come. */
 static double rate(const struct direct_clock *c)
 {
-	if (c->now.ns >= c->before.ns + NEAR && c->now.ticks > c->before.ticks)
-		return (double)(c->now.ns - c->before.ns) /
-		       (double)(c->now.ticks - c->before.ticks);
-	return c->frequency ? NSEC / (double)c->frequency : 0;
+	double last = between(&c->before, &c->now);
+
+	if (last > 0)
+		return last;
+	return c->frequency ? NSEC / (double)c->frequency : between(&c->start, &c->now);
 }
 
 uint64_t direct_clock_ns(const struct direct_clock *c, uint64_t ticks)

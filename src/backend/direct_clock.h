@@ -17,8 +17,8 @@ struct direct_pair {
 };
 
 struct direct_clock {
-	struct direct_pair before, now;
-	uint64_t frequency; /* ticks a second, as the machine says; 0 not known */
+	struct direct_pair start, before, now;
+	uint64_t frequency; /* ticks a second, as the machine says; 0: as all readings say */
 	uint64_t error;	    /* ns: the largest of all pairs that times were made of */
 };
 

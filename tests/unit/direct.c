@@ -476,6 +476,14 @@ static void test_clock(void)
 	direct_clock_step(&c, &p);
 	CHECK_EQ(direct_clock_ns(&c, 1001010), 5002000020);
 	CHECK_EQ(c.error, 50);
+	/* Of no frequency: what comes behind a reading that is near the last one may be older. */
+	p = (struct direct_pair){.ticks = 1000, .ns = 5000000000};
+	direct_clock_start(&c, &p, 0);
+	p = (struct direct_pair){.ticks = 51000, .ns = 5100000000};
+	direct_clock_step(&c, &p);
+	p = (struct direct_pair){.ticks = 51001, .ns = 5100002000};
+	direct_clock_step(&c, &p);
+	CHECK_EQ(direct_clock_ns(&c, 26001), 5050002000);
 	p = direct_pair_read();
 	direct_clock_start(&c, &p, direct_counter_frequency());
 	usleep(20000);
