@@ -21,7 +21,9 @@ struct backend_config {
 				likes */
 	bool multiplex;	     /* events that do not fit into the counters may take turns */
 	bool domain;	     /* count also while the host works for the VM */
-	bool pause; /* the VM is to be stopped for each sample; see backend_caps.can_pause */
+	bool pause;	   /* the VM is to be stopped for each sample; see backend_caps.can_pause */
+	bool experimental; /* also in a way whose safety has not been shown */
+	bool force;	   /* and with the host's NMI watchdog on */
 };
 
 /* What a backend can do for one VM. */
@@ -32,9 +34,10 @@ struct backend_caps {
 	bool registers;		   /* samples carry registers: processes and chains */
 	bool peek;		   /* registers can also be read between samples, by peek() */
 	bool domain;		   /* can count while the host works for the VM, too */
-	bool memory;	 /* the VM's memory can be read: symbols, and processes by their maps */
-	bool exact_ip;	 /* false: ip is the start of a translated block */
-	bool can_pause;	 /* it can stop the VM for each sample */
+	bool memory;	   /* the VM's memory can be read: symbols, and processes by their maps */
+	bool exact_ip;	   /* false: ip is the start of a translated block */
+	bool can_pause;	   /* it can stop the VM for each sample */
+	bool experimental; /* not usable, but may be for who asks for what is experimental */
 	char lacks[320]; /* sentence: what it has not of the events, and who says so; "" nothing */
 };
 

@@ -57,20 +57,36 @@ static struct direct_session *direct_of(struct backend_session *s)
 
 /* ---------- what there is ---------- */
 
+#define DIRECT (1u << VMP_DELIVER_DIRECT)
+
 static const char *const event_names[] = {"cycles",	  "instructions",  "cache-references",
 					  "cache-misses", "branch-misses", NULL};
+static const char *const timer_names[] = {"cpu-clock", NULL};
 
-static int probe_device(struct vmprof_err *err)
+static bool is_x86(const struct vm *vm)
+{
+	return vm_guest_arch(vm) == GUEST_ARCH_X86_64;
+}
+
+static int no_delivery(const struct vmprof_info *info, struct vmprof_err *err)
+{
+	return err_set(err, EOPNOTSUPP, "no direct delivery on this host: %s%s",
+		       info->why_not_direct[0] ? info->why_not_direct : "vmprof.ko has it not",
+		       info->experimental & DIRECT ? " (--experimental)" : "");
+}
+
+/* On x86 all of it is experimental, whatever else there may be against it. */
+static int probe_device(const struct vm *vm, bool *experimental, struct vmprof_err *err)
 {
 	struct kmod_dev d;
 	int rc = kmod_open(&d, err);
 
 	if (rc)
 		return rc;
-	if (!(d.info.deliveries & 1u << VMP_DELIVER_DIRECT))
-		rc = err_set(err, EOPNOTSUPP, "no direct delivery on this host: %s",
-			     d.info.why_not_direct[0] ? d.info.why_not_direct
-						      : "vmprof.ko has it not");
+	if (!(d.info.deliveries & DIRECT)) {
+		*experimental = is_x86(vm);
+		rc = no_delivery(&d.info, err);
+	}
 	kmod_close(&d);
 	return rc;
 }
@@ -80,7 +96,7 @@ static void direct_probe(const struct vm *vm, struct backend_caps *caps)
 	struct vmprof_err err = {0};
 	char name[96];
 
-	*caps = (struct backend_caps){.events = event_names,
+	*caps = (struct backend_caps){.events = is_x86(vm) ? timer_names : event_names,
 				      .registers = true,
 				      .exact_ip = true,
 				      .memory = vm->ram_spec != NULL};
@@ -97,7 +113,7 @@ static void direct_probe(const struct vm *vm, struct backend_caps *caps)
 			"vmprof_guest(4)",
 			name);
 	else
-		probe_device(&err);
+		probe_device(vm, &caps->experimental, &err);
 	caps->usable = !err.code;
 	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);
 }
@@ -130,9 +146,11 @@ static int make_events(const struct backend_config *cfg, const struct vm *vm,
 		       struct vmprof_log_event *asked, struct vmprof_event *lent,
 		       struct vmprof_err *err)
 {
-	if (cfg->nr_events > VMPROF_LOG_EVENTS_MAX)
-		return err_set(err, ENOSPC, "more than %d events of one VM by direct delivery",
-			       VMPROF_LOG_EVENTS_MAX);
+	unsigned max = is_x86(vm) ? 1 : VMPROF_LOG_EVENTS_MAX;
+
+	if (cfg->nr_events > max)
+		return err_set(err, ENOSPC, "more than %u event%s of one VM by direct delivery",
+			       max, max == 1 ? "" : "s");
 	for (unsigned i = 0; i < cfg->nr_events; i++) {
 		int rc = direct_log_event(&cfg->events[i], vm_guest_arch(vm), &asked[i], err);
 
@@ -166,7 +184,12 @@ static int open_rings(struct direct_session *s, struct vmprof_err *err)
 	return 0;
 }
 
-/* The counters are lent when the VM runs next; whether it can have them is known then. */
+static const char *what_is_lent(const struct vm *vm)
+{
+	return is_x86(vm) ? "NMIs" : "counters";
+}
+
+/* They are lent when the VM runs next; whether it can have them is known then. */
 static int try_to_lend(struct direct_session *s, struct vmprof_err *err)
 {
 	const struct timespec pause = {.tv_nsec = LENT_PAUSE};
@@ -179,8 +202,8 @@ static int try_to_lend(struct direct_session *s, struct vmprof_err *err)
 	do {
 		rc = kmod_status(&s->dev, &s->status);
 		if (rc)
-			return err_sys(err, -rc,
-				       "vmprof.ko does not say whether it lends counters");
+			return err_sys(err, -rc, "vmprof.ko does not say whether it lends %s",
+				       what_is_lent(s->base.vm));
 		if (s->status.state != VMPROF_DIRECT_WAITING)
 			break;
 		clock_nanosleep(CLOCK_MONOTONIC, 0, &pause, NULL);
@@ -188,8 +211,9 @@ static int try_to_lend(struct direct_session *s, struct vmprof_err *err)
 	kmod_stop(&s->dev);
 	s->status.why[sizeof(s->status.why) - 1] = 0;
 	if (s->status.state == VMPROF_DIRECT_REFUSED || s->status.state == VMPROF_DIRECT_TAKEN_BACK)
-		return err_set(err, EOPNOTSUPP, "%s cannot be lent counters: %s",
-			       escape_str(name, sizeof(name), s->base.vm->name), s->status.why);
+		return err_set(err, EOPNOTSUPP, "%s cannot be lent %s: %s",
+			       escape_str(name, sizeof(name), s->base.vm->name),
+			       what_is_lent(s->base.vm), s->status.why);
 	return 0;
 }
 
@@ -198,6 +222,12 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 {
 	struct vmprof_log_event asked[VMPROF_LOG_EVENTS_MAX];
 	struct vmprof_event lent[VMPROF_LOG_EVENTS_MAX];
+	struct kmod_direct direct = {
+		.events = lent,
+		.nr_events = cfg->nr_events,
+		.flags = (cfg->experimental ? VMPROF_ATTACH_EXPERIMENTAL : 0u) |
+			 (cfg->force ? VMPROF_ATTACH_FORCE : 0u),
+	};
 	int rc = make_events(cfg, s->base.vm, asked, lent, err);
 
 	if (!rc)
@@ -209,10 +239,23 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 			    err);
 	if (!rc)
 		rc = open_rings(s, err);
-	if (!rc)
-		rc = kmod_attach_direct(&s->dev, s->base.vm, lent, cfg->nr_events,
-					s->log.row.handler, err);
+	if (rc)
+		return rc;
+	direct.handler = s->log.row.handler;
+	direct.log = s->log.shared.memory;
+	rc = kmod_attach_direct(&s->dev, s->base.vm, &direct, err);
 	return rc ? rc : try_to_lend(s, err);
+}
+
+/* Before the guest is asked for anything. What @cfg forces is known by trying only. */
+static int check_host(const struct direct_session *s, const struct backend_config *cfg,
+		      struct vmprof_err *err)
+{
+	uint32_t has = s->dev.info.deliveries;
+
+	if (cfg->experimental)
+		has |= s->dev.info.experimental;
+	return has & DIRECT || cfg->force ? 0 : no_delivery(&s->dev.info, err);
 }
 
 static int direct_open(struct backend_session **out, const struct vm *vm,
@@ -233,6 +276,8 @@ static int direct_open(struct backend_session **out, const struct vm *vm,
 	if (backend_ram_open(&s->ram, vm, &why))
 		snprintf(s->note, sizeof(s->note), "no symbols: %s", why.msg);
 	rc = kmod_open(&s->dev, err);
+	if (!rc && cfg->nr_events)
+		rc = check_host(s, cfg, err);
 	if (!rc && cfg->nr_events)
 		rc = attach(s, cfg, err);
 	if (rc) {
@@ -274,7 +319,8 @@ static void look_at_status(struct direct_session *s)
 	if (st.entries)
 		s->status = st;
 	if (st.state == VMPROF_DIRECT_TAKEN_BACK || st.state == VMPROF_DIRECT_REFUSED)
-		snprintf(s->limit, sizeof(s->limit), "the counters were taken back: %s", st.why);
+		snprintf(s->limit, sizeof(s->limit), "the %s were taken back: %s",
+			 what_is_lent(s->base.vm), st.why);
 	else if (vm_shared_is_cut(&s->log.shared))
 		snprintf(s->limit, sizeof(s->limit), "the file of the log was cut short");
 }
@@ -352,12 +398,28 @@ static int direct_read(struct backend_session *base, struct raw_sample *samples,
 	return 0;
 }
 
+/* On x86 an NMI asks for a sample, and not each comes to the guest. */
+static void note_nmis(struct direct_session *s)
+{
+	struct vmprof_status st;
+
+	if (kmod_status(&s->dev, &st) || st.guest == st.sent || s->limit[0])
+		return;
+	snprintf(s->limit, sizeof(s->limit),
+		 "of %llu NMIs the guest has taken %llu; %llu came when it had just left its CPU, "
+		 "%llu made it exit, %llu were handed on, %llu were not seen",
+		 (unsigned long long)st.sent, (unsigned long long)st.guest,
+		 (unsigned long long)st.host, (unsigned long long)st.guard,
+		 (unsigned long long)st.forwarded, (unsigned long long)st.merged);
+}
+
 static int direct_stop(struct backend_session *base)
 {
 	struct direct_session *s = direct_of(base);
 
-	look_at_status(s); /* stopped, it says nothing any more */
+	look_at_status(s); /* stopped, it says nothing any more but of NMIs */
 	kmod_stop(&s->dev);
+	note_nmis(s);
 	direct_rings_stop(&s->rings);
 	return 0;
 }

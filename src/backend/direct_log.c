@@ -7,6 +7,7 @@
 #include <time.h>
 
 #include "kernel/core/table.h"
+#include "kernel/uapi/vmprof.h"
 #include "util/clock.h"
 #include "util/text.h"
 
@@ -212,40 +213,72 @@ static int64_t arm64_config(const struct event *e)
 	return -1;
 }
 
+/* On x86 a timer of the host takes the place of counters. */
+static bool is_timer(const struct event *e)
+{
+	return e->type == PERF_TYPE_SOFTWARE && e->config == PERF_COUNT_SW_CPU_CLOCK;
+}
+
+/* What the architecture has of it, but for its rate and modes. */
+static int make_event(const struct event *e, enum guest_arch arch, struct vmprof_log_event *out)
+{
+	int64_t config = arm64_config(e);
+	bool has = arch == GUEST_ARCH_AARCH64 ? config >= 0 : is_timer(e);
+
+	*out = arch == GUEST_ARCH_AARCH64
+		       ? (struct vmprof_log_event){.type = PERF_TYPE_RAW,
+						   .config = (uint64_t)config}
+		       : (struct vmprof_log_event){.type = PERF_TYPE_SOFTWARE,
+						   .config = PERF_COUNT_SW_CPU_CLOCK};
+	return has && !e->precise && !e->precise_max && !e->exclusive ? 0 : -EOPNOTSUPP;
+}
+
+static const char *names_of(enum guest_arch arch)
+{
+	return arch == GUEST_ARCH_AARCH64
+		       ? "cycles, instructions, cache-references, cache-misses, branch-misses and "
+			 "rNNN of arm64"
+		       : "cpu-clock, a timer of the host, on x86";
+}
+
+static int check_period(const struct event *e, enum guest_arch arch, const char *name,
+			struct vmprof_err *err)
+{
+	uint32_t min = arch == GUEST_ARCH_AARCH64 ? VMPROF_LOG_PERIOD_MIN : VMPROF_CLOCK_PERIOD_MIN;
+
+	if (e->freq)
+		return err_set(err, EINVAL,
+			       "event '%s': direct delivery has no frequencies: give a period with "
+			       "-c",
+			       name);
+	if (e->rate < min || e->rate > VMPROF_LOG_PERIOD_MAX)
+		return err_set(err, EINVAL,
+			       "event '%s', period %llu: by direct delivery it is from %u to %llu",
+			       name, (unsigned long long)e->rate, min, VMPROF_LOG_PERIOD_MAX);
+	return 0;
+}
+
 int direct_log_event(const struct event *e, enum guest_arch arch, struct vmprof_log_event *out,
 		     struct vmprof_err *err)
 {
-	int64_t config = arch == GUEST_ARCH_AARCH64 ? arm64_config(e) : -1;
 	char name[128];
+	int rc;
 
 	escape_str(name, sizeof(name), e->name);
 	if (e->host || !e->guest || event_is_of_host(e))
 		return err_set(err, EOPNOTSUPP,
 			       "event '%s': it is the host's, and direct delivery samples guests",
 			       name);
-	if (config < 0 || e->precise || e->precise_max || e->exclusive)
+	if (make_event(e, arch, out))
 		return err_set(err, EOPNOTSUPP,
-			       "event '%s' cannot be delivered directly: it has cycles, "
-			       "instructions, cache-references, cache-misses, branch-misses and "
-			       "rNNN of arm64",
-			       name);
-	if (e->freq)
-		return err_set(err, EINVAL,
-			       "event '%s': direct delivery has no frequencies: give a period with "
-			       "-c",
-			       name);
-	if (e->rate < VMPROF_LOG_PERIOD_MIN || e->rate > VMPROF_LOG_PERIOD_MAX)
-		return err_set(err, EINVAL,
-			       "event '%s', period %llu: by direct delivery it is from %d to %llu",
-			       name, (unsigned long long)e->rate, VMPROF_LOG_PERIOD_MIN,
-			       VMPROF_LOG_PERIOD_MAX);
-	*out = (struct vmprof_log_event){
-		.type = PERF_TYPE_RAW,
-		.flags = (e->exclude_user ? 0u : VMP_COUNT_USER) |
-			 (e->exclude_kernel ? 0u : VMP_COUNT_KERNEL),
-		.config = (uint64_t)config,
-		.period = e->rate,
-	};
+			       "event '%s' cannot be delivered directly: it has %s", name,
+			       names_of(arch));
+	rc = check_period(e, arch, name, err);
+	if (rc)
+		return rc;
+	out->period = e->rate;
+	out->flags = (e->exclude_user ? 0u : VMP_COUNT_USER) |
+		     (e->exclude_kernel ? 0u : VMP_COUNT_KERNEL);
 	return out->flags ? 0
 			  : err_set(err, EOPNOTSUPP,
 				    "event '%s': user and kernel mode are both excluded", name);

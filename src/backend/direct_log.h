@@ -42,8 +42,8 @@ void direct_log_withdraw(struct direct_log *l);
 void *direct_log_ring(const struct direct_log *l, uint32_t cpu);
 
 /*
- * @e as a counter of @arch takes it. 0, or -EOPNOTSUPP, -EINVAL with a sentence: direct delivery
- * has it not.
+ * @e as it is delivered to a guest of @arch: a counter's, or the timer's of x86. 0, or -EOPNOTSUPP,
+ * -EINVAL with a sentence: direct delivery has it not.
  */
 int direct_log_event(const struct event *e, enum guest_arch arch, struct vmprof_log_event *out,
 		     struct vmprof_err *err);

@@ -260,27 +260,35 @@ static int direct_error(const struct kmod_dev *d, const struct vm *vm, int code,
 			       d->info.why_not_direct);
 	case EINVAL:
 		return err_set(err, code,
-			       "%s: vmprof.ko does not lend counters for the events as they were "
+			       "%s: vmprof.ko does not deliver the events directly as they were "
 			       "asked for",
 			       name);
+	case EFAULT:
+		return err_set(
+			err, code,
+			"%s: vmprof.ko cannot write to the log: its file has to be in memory "
+			"(tmpfs, such as /dev/shm, or huge pages) and may not be cut",
+			name);
 	default:
 		return attach_error(d, vm, NULL, code, err);
 	}
 }
 
-int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct vmprof_event *events,
-		       uint32_t nr_events, uint64_t handler, struct vmprof_err *err)
+int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct kmod_direct *direct,
+		       struct vmprof_err *err)
 {
 	int32_t *tids = xcalloc(vm->nr_vcpus + 1, sizeof(*tids));
 	int rc;
 
 	d->attach = (struct vmprof_attach){
 		.size = sizeof(d->attach),
+		.flags = direct->flags,
 		.delivery = VMP_DELIVER_DIRECT,
 		.vcpus = (uintptr_t)tids,
-		.events = (uintptr_t)events,
-		.nr_events = nr_events,
-		.handler = handler,
+		.events = (uintptr_t)direct->events,
+		.nr_events = direct->nr_events,
+		.handler = direct->handler,
+		.log = (uintptr_t)direct->log,
 	};
 	rc = find_threads(d, vm, tids, err);
 	if (!rc && ioctl(d->fd, VMPROF_IOC_ATTACH, &d->attach))

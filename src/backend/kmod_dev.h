@@ -53,12 +53,21 @@ int kmod_event(const struct event *e, struct vmprof_event *out, struct vmprof_er
 int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_config *cfg,
 		struct vmprof_err *err);
 
+struct kmod_direct {
+	const struct vmprof_event *events;
+	uint32_t nr_events;
+	uint32_t flags;	  /* VMPROF_ATTACH_... */
+	uint64_t handler; /* in the guest, as its row says */
+	void *log;	  /* where it is mapped here */
+};
+
 /*
- * Takes the VM for direct delivery to the handler that the guest's row names; as kmod_attach().
- * Also -EPERM this user may not, -EOPNOTSUPP with the module's own sentence: not on this host.
+ * Takes the VM for direct delivery to that handler; as kmod_attach(). Also -EPERM this user may
+ * not, -EFAULT the log is no memory to be held, -EOPNOTSUPP with the module's own sentence: not on
+ * this host.
  */
-int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct vmprof_event *events,
-		       uint32_t nr_events, uint64_t handler, struct vmprof_err *err);
+int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct kmod_direct *direct,
+		       struct vmprof_err *err);
 /* How that stands. 0 or -errno. */
 int kmod_status(struct kmod_dev *d, struct vmprof_status *out);
 

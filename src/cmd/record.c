@@ -37,6 +37,9 @@ static const char usage[] =
 	"      --deliver host|direct  who takes the counters' interrupts: the host (default), or "
 	"the "
 	"guest\n"
+	"      --experimental       direct delivery also on x86, where its safety has not been "
+	"shown\n"
+	"      --force              the same with the host's NMI watchdog on\n"
 	"      --pause              stop a VM for each of its samples (Xen)\n"
 	"  -o, --output FILE        write FILE (default perf.data); - is standard output\n"
 	"      --duration TIME      stop after TIME: 10, 10s, 500ms, 2m\n"
@@ -55,7 +58,9 @@ enum {
 	OPT_MULTIPLEX,
 	OPT_COUNT,
 	OPT_PAUSE,
-	OPT_DELIVER
+	OPT_DELIVER,
+	OPT_EXPERIMENTAL,
+	OPT_FORCE
 };
 
 static const struct option longopts[] = {
@@ -68,6 +73,8 @@ static const struct option longopts[] = {
 	{"all-vms", no_argument, NULL, 'a'},
 	{"host", no_argument, NULL, OPT_HOST},
 	{"deliver", required_argument, NULL, OPT_DELIVER},
+	{"experimental", no_argument, NULL, OPT_EXPERIMENTAL},
+	{"force", no_argument, NULL, OPT_FORCE},
 	{"pause", no_argument, NULL, OPT_PAUSE},
 	{"output", required_argument, NULL, 'o'},
 	{"duration", required_argument, NULL, OPT_DURATION},
@@ -224,6 +231,12 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 		return 0;
 	case OPT_DELIVER:
 		return set_delivery(o, optarg, err);
+	case OPT_EXPERIMENTAL:
+		o->experimental = true;
+		return 0;
+	case OPT_FORCE:
+		o->force = true;
+		return 0;
 	case OPT_PAUSE:
 		o->pause = true;
 		return 0;
@@ -248,6 +261,21 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	}
 }
 
+/* What is asked for of direct delivery says nothing without it. */
+static int check_experimental(const struct record_options *o, struct vmprof_err *err)
+{
+	bool direct = o->delivery == RECORD_DELIVER_DIRECT ||
+		      (o->backend && !strcmp(o->backend, "direct"));
+
+	if (o->experimental && !direct)
+		return err_set(err, EINVAL,
+			       "--experimental is of direct delivery: give --deliver direct, too");
+	if (o->force && !o->experimental)
+		return err_set(err, EINVAL,
+			       "--force is of what is experimental: give --experimental, too");
+	return 0;
+}
+
 /* The direct backend is what direct delivery is had by, and is nothing else. */
 static int settle_delivery(struct record_options *o, struct rate *rate, struct vmprof_err *err)
 {
@@ -256,7 +284,7 @@ static int settle_delivery(struct record_options *o, struct rate *rate, struct v
 			       "--deliver direct has a backend of its own: leave out --backend");
 	if (o->delivery == RECORD_DELIVER_DIRECT && !rate->given)
 		*rate = (struct rate){.value = DEFAULT_PERIOD, .host = rate->host};
-	return 0;
+	return check_experimental(o, err);
 }
 
 static void set_rate(struct event_list *l, const struct rate *rate)

@@ -80,6 +80,8 @@ static int open_vmrec(struct recorder *r, struct target *t, struct vmprof_err *e
 		.multiplex = r->opts->multiplex,
 		.domain = r->opts->domain,
 		.pause = r->opts->pause,
+		.experimental = r->opts->experimental,
+		.force = r->opts->force,
 		.host_modules = t == r->targets.t,
 		.realtime = r->opts->realtime,
 		.store = r->store,

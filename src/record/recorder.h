@@ -29,6 +29,8 @@ struct record_options {
 	bool all_vms;
 	int realtime; /* SCHED_FIFO priority of the samplers; 0: none */
 	enum record_delivery delivery;
+	bool experimental;    /* direct delivery also where its safety has not been shown */
+	bool force;	      /* and where the host's NMI watchdog is on */
 	const char *backend;  /* --backend, or NULL for the best */
 	uint64_t duration_ns; /* 0: until a signal or the command's end */
 	char **command;	      /* NULL-terminated, or NULL */

@@ -98,8 +98,8 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
  * The best backend behind @before (NULL: of all) that can profile this VM, or the one that was
  * asked for.
  */
-static int choose_backend(struct target *t, const struct vmprof_backend *before,
-			  struct vmprof_err *err)
+static int choose_backend(const struct record_options *opts, struct target *t,
+			  const struct vmprof_backend *before, struct vmprof_err *err)
 {
 	const char *asked = t->only;
 	bool for_events = before != NULL;
@@ -119,7 +119,7 @@ static int choose_backend(struct target *t, const struct vmprof_backend *before,
 		if (for_events && (*b)->clocks_only)
 			continue;
 		(*b)->probe(t->vm, &t->caps);
-		if (t->caps.usable) {
+		if (t->caps.usable || (opts->experimental && t->caps.experimental)) {
 			t->backend = *b;
 			return 0;
 		}
@@ -158,7 +158,7 @@ static int choose_backends(struct targets *ts, const struct record_options *opts
 
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct target *t = &ts->t[i];
-		int rc = choose_backend(t, NULL, err);
+		int rc = choose_backend(opts, t, NULL, err);
 
 		rc = rc ? rc : check_asked(opts, t, err);
 		if (rc && !opts->all_vms)
@@ -201,7 +201,8 @@ static int fit_events(const struct record_options *opts, struct target *t, char 
 		int rc = events_fit(&t->asked, t->backend, t->vm, &t->events, fell_back, size, err);
 
 		if ((rc != -ENOENT && rc != -EOPNOTSUPP) || t->only ||
-		    choose_backend(t, t->backend, &no_other) || check_asked(opts, t, &no_other))
+		    choose_backend(opts, t, t->backend, &no_other) ||
+		    check_asked(opts, t, &no_other))
 			return rc;
 		record_say(opts, "vmprof record: %s: %s; taking the %s backend\n", t->name,
 			   err->msg, t->backend->name);
@@ -236,7 +237,7 @@ int targets_fall_back(struct target *t, const struct record_options *opts, struc
 	record_say(opts, "vmprof record: %s: %s; taking the host's delivery\n", t->name, err->msg);
 	t->only = NULL;
 	event_list_free(&t->events);
-	rc = choose_backend(t, NULL, err);
+	rc = choose_backend(opts, t, NULL, err);
 	rc = rc ? rc : check_asked(opts, t, err);
 	return rc ? rc : resolve_events(opts, t, err);
 }

@@ -84,6 +84,8 @@ int vmrec_open(struct vmrec **out, const struct vmrec_config *cfg, struct vmprof
 		.multiplex = cfg->multiplex,
 		.domain = cfg->domain,
 		.pause = cfg->pause,
+		.experimental = cfg->experimental,
+		.force = cfg->force,
 	};
 	struct vmrec *r = xcalloc(1, sizeof(*r));
 	struct guest_config gcfg = {

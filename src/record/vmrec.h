@@ -20,7 +20,8 @@ struct vmrec_config {
 	const struct vmprof_backend *backend;
 	struct backend_caps caps;	       /* of the backend for this VM */
 	const struct event_list *events;       /* resolved for this VM */
-	bool chains, multiplex, domain, pause; /* as in struct backend_config */
+	bool chains, multiplex, domain, pause; /* as in struct backend_config, these */
+	bool experimental, force;	       /* too */
 	uint32_t stack_size;
 	bool host_modules; /* with samples of the host: this VM's records have its modules */
 	int realtime;	   /* priority of the sampling thread, see prompt.h */

@@ -322,11 +322,24 @@ load helper
 	run "$VMPROF" record --deliver direct --backend kmod
 	[ "$status" -eq 2 ]
 	[[ "$output" == *"leave out --backend"* ]]
+	run "$VMPROF" record --experimental
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--experimental is of direct delivery: give --deliver direct, too"* ]]
+	run "$VMPROF" record --backend kmod --experimental
+	[ "$status" -eq 2 ]
+	run "$VMPROF" record --deliver direct --force
+	[ "$status" -eq 2 ]
+	[[ "$output" == *"--force is of what is experimental: give --experimental, too"* ]]
 	start_vm dir1
 	run "$VMPROF" record --deliver direct --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/d"
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"direct: "*" runs under tcg: counters are lent to guests that KVM runs"* ]]
 	[ ! -e "$BATS_TEST_TMPDIR/d" ]
+	for by in --deliver --backend; do
+		run "$VMPROF" record "$by" direct --experimental --force --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/d"
+		[ "$status" -eq 1 ]
+		[[ "$output" == *"direct: "*" runs under tcg: counters are lent to guests that KVM runs"* ]]
+	done
 	run "$VMPROF" record --deliver host -e cpu-clock --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/h"
 	[ "$status" -eq 0 ]
 	[[ "$output" == *": tcg backend, host delivery, cpu-clock at"* ]]

@@ -234,6 +234,49 @@ static void test_events(void)
 	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_AARCH64, &out, &err), -EOPNOTSUPP);
 }
 
+/* A timer of the host takes the place of counters. */
+static void test_timer(void)
+{
+	struct event e = {.name = "cpu-clock",
+			  .type = PERF_TYPE_SOFTWARE,
+			  .config = PERF_COUNT_SW_CPU_CLOCK,
+			  .guest = true,
+			  .rate = 1000000};
+	static const u64 bad[] = {99999, VMPROF_LOG_PERIOD_MAX + 1};
+	struct vmprof_log_event out;
+
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), 0);
+	CHECK_EQ(out.type, PERF_TYPE_SOFTWARE);
+	CHECK_EQ(out.config, PERF_COUNT_SW_CPU_CLOCK);
+	CHECK_EQ(out.period, 1000000);
+	CHECK_EQ(out.flags, VMP_COUNT_USER | VMP_COUNT_KERNEL);
+	e.exclude_user = true;
+	e.rate = 100000;
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), 0);
+	CHECK_EQ(out.flags, VMP_COUNT_KERNEL);
+	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {
+		e.rate = bad[i];
+		CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), -EINVAL);
+		CHECK(strstr(err.msg, "from 100000 to 2147483648"));
+	}
+	e.rate = 1000;
+	e.freq = true;
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), -EINVAL);
+	CHECK(strstr(err.msg, "give a period"));
+	e.freq = false;
+	e.rate = 1000000;
+	e.precise = 1;
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), -EOPNOTSUPP);
+	e.precise = 0;
+	e.config = PERF_COUNT_SW_TASK_CLOCK;
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), -EOPNOTSUPP);
+	CHECK(strstr(err.msg, "it has cpu-clock"));
+	/* A number of arm64's is none of x86. */
+	e.type = PERF_TYPE_RAW;
+	e.config = 0x11;
+	CHECK_EQ(direct_log_event(&e, GUEST_ARCH_X86_64, &out, &err), -EOPNOTSUPP);
+}
+
 /* ---------- rings ---------- */
 
 static u8 ring_memory[RINGS][PAGE + SIZE] __attribute__((aligned(64)));
@@ -500,6 +543,7 @@ int main(void)
 	test_silence();
 	test_memory();
 	test_events();
+	test_timer();
 	test_order();
 	test_hostile();
 	test_random();
