@@ -7,6 +7,8 @@ set -uo pipefail
 . "$(dirname "${BASH_SOURCE[0]}")/lib/tap.sh"
 # shellcheck source=tests/lab/lib/kvm.sh
 . "$lab/lib/kvm.sh"
+# shellcheck source=tests/lab/lib/kmod.sh
+. "$lab/lib/kmod.sh"
 
 if ((!LONG)); then
 	skip direct-x86 "only with LONG=1: QEMU's SVM loses guests by itself"
@@ -67,6 +69,44 @@ clean() {
 	expect "$1: the VM was killed and the module removed" "" says "$out" '^removed: at last'
 }
 
+# refused NAME WORDS: a record by vmprof that is not made
+refused() {
+	expect "record: refused: $1" "$(grep "^$1: " "$out" | one_line /dev/stdin)" says "$out" "^$1: vmprof record: .*$2"
+	expect "record: refused: $1: status 1 and no file" "$(grep "^$1: status" "$out")" \
+		test "$(grep -c "^$1: status 1$" "$out")" -eq 1 -a ! -e "$dir/$1.data"
+}
+
+# recorded NAME -eq|-le: by vmprof, of whose samples 75 % are in hot75; they are as many as NMIs that the guest has
+# taken, or fewer where not all modes were asked for
+recorded() {
+	local samples lost taken hot75 hot25 mode=$2
+	samples=$(kmod_stat "$dir/$1.data" vm samples) lost=$(kmod_stat "$dir/$1.data" vm lost)
+	taken=$(sed -n "s/^$1: .*: of [0-9]* NMIs the guest has taken \([0-9]*\);.*/\1/p" "$out")
+	expect "$1: status" "$(grep "^$1: " "$out" | one_line /dev/stdin)" says "$out" "^$1: status 0"
+	expect "$1: each NMI that the guest has taken is a sample" "${taken:-all}, ${samples:-none}, ${lost:-none} lost" \
+		test "${samples:-0}" -ge 50 -a $((${samples:-0} + ${lost:-0})) "$mode" "${taken:-${samples:-0}}"
+	read -r hot75 hot25 < <(folded "$dir/$1.data" | awk '
+		/^vm;fixed;(.*;)?hot75 [0-9]*$/ { a += $NF }
+		/^vm;fixed;(.*;)?hot25 [0-9]*$/ { b += $NF }
+		END { print a + 0, b + 0 }')
+	expect "$1: 75 % in hot75, four standard deviations" "${hot75:-0} and ${hot25:-0}" three_quarters "${hot75:-0}" "${hot25:-0}"
+	echo "# $1: ${samples:-no} samples, ${lost:-0} lost, hot75 ${hot75:-0} hot25 ${hot25:-0}; $(grep -o 'of [0-9]* NMIs.*' "$out" |
+		grep "^of .* ${taken:-none};")"
+}
+
+# in_time BEGAN ENDED: the samples of the timeline are of this time, each of another one, and over most of ten seconds
+in_time() {
+	awk -v began="$1" -v ended="$2" '
+		/^#/ { next }
+		{ wrong += $1 < began || $1 > ended || $1 <= last; last = $1; first = n++ ? first : $1 }
+		END { exit !(n && !wrong && last - first > 5 && last - first < 11) }' "$tmp/timeline"
+}
+
+# three_quarters A B: of both, A is that share
+three_quarters() {
+	awk -v a="$1" -v b="$2" 'BEGIN { n = a + b; d = a - 0.75 * n; exit !(n >= 50 && d * d <= 16 * 0.1875 * n) }'
+}
+
 no_reason() {
 	:
 }
@@ -99,10 +139,28 @@ for run in direct chains; do
 done
 hot75=$(sed -n "s/^direct: place 0 $(sed -n 's/^@work .* hot75 \([0-9a-f]*\) .*/\1/p' "$dir/vm.log" | tail -n 1) //p" "$out")
 hot25=$(sed -n "s/^direct: place 0 $(sed -n 's/^@work .* hot25 \([0-9a-f]*\) .*/\1/p' "$dir/vm.log" | tail -n 1) //p" "$out")
-expect "direct: 75 % in hot75, four standard deviations" "${hot75:-0} and ${hot25:-0}" awk -v a="${hot75:-0}" -v b="${hot25:-0}" \
-	'BEGIN { n = a + b; d = a - 0.75 * n; exit !(n >= 50 && d * d <= 16 * 0.1875 * n) }'
+expect "direct: 75 % in hot75, four standard deviations" "${hot75:-0} and ${hot25:-0}" three_quarters "${hot75:-0}" "${hot25:-0}"
 expect "chains: of the kernel and of programs" "$(grep '^chains: kernel' "$out")" \
 	test "$(number chains kernel chained)" -gt 0 -a "$(number chains kernel user)" -gt 0
+refused unasked 'direct delivery on x86 is experimental: ask for it as such \(--experimental\)'
+refused watched "the host's NMI watchdog is on"
+refused rate 'has no frequencies: give a period with -c'
+refused event "'instructions' cannot be delivered directly: it has cpu-clock"
+refused two 'more than 1 event of one VM'
+expect "forced: with the NMI watchdog on" "$(grep '^forced' "$out" | one_line /dev/stdin)" says "$out" '^forced: status 0'
+expect "record: by direct delivery, which is said" "$(grep '^record' "$out" | one_line /dev/stdin)" \
+	says "$out" '^record: vmprof record: vm: direct backend, direct delivery, cpu-clock every 1000000, 1 vCPU, Linux 6\.1'
+expect "record: cycles become cpu-clock" "$(grep '^record' "$out" | one_line /dev/stdin)" \
+	says "$out" '^record: .*the cycles event is not supported by the direct backend for this VM, falling back to cpu-clock'
+recorded record -eq
+"$VMPROF" report -i "$dir/record.data" --timeline >"$tmp/timeline" 2>&1 </dev/null
+expect "record: times are the host's, ten seconds" \
+	"$(grep -v '^#' "$tmp/timeline" | sed -n '1p;$p' | one_line /dev/stdin) $(grep -E '^record: (began|ended)' "$out" | one_line /dev/stdin)" \
+	in_time "$(sed -n 's/^record: began //p' "$out")" "$(sed -n 's/^record: ended //p' "$out")"
+recorded user -le
+"$VMPROF" script -i "$dir/user.data" -G -F ip >"$tmp/addresses" 2>&1 </dev/null
+expect "user: no sample of the kernel" "$(head -n 3 "$tmp/addresses" | one_line /dev/stdin)" \
+	test "$(grep -cE '^ *[0-9a-f]{1,12}$' "$tmp/addresses")" -ge 50 -a "$(grep -c '^ *ffff' "$tmp/addresses")" -eq 0
 expect "starts and stops" "" says "$out" '^cycles: cycles [0-9]+ done'
 expect "the host's NMIs come back from the guest" "$(grep -E '^(forwarded|backtrace)' "$out" | one_line /dev/stdin)" \
 	test "$(number forwarded nmis: foreign)" -gt 0 -a "$(grep -c '^backtrace direct: .* 1$' "$out")" -ge 1 -a \
