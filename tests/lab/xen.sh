@@ -75,6 +75,28 @@ else
 	skip "xen: perf reads it" "no perf"
 fi
 
+# ---------- at their own request ----------
+
+expect "xen: domains are told what becomes of their requests" "$(cat "$out/asked" "$out/agent")" \
+	test "$(grep -c -x -E "ready|running|refused: event 'cycles' cannot be sampled.*" "$out/asked")" -eq 5
+expect "xen: the answer is dom0's to write and the domain's to read" "$(cat "$out/asked")" \
+	test "$(grep -c -E '^vmprof .*\(n0,r[0-9]+\)|^ state = "running" .*\(n0,r[0-9]+\)' "$out/asked")" -eq 2
+expect "xen: the agent ends and takes the answers with it" "$(cat "$out/asked" "$out/agent")" \
+	test "$(grep -c -x -E 'agent ended with 0|no state any more' "$out/asked")" -eq 2
+# Shares are checked of the other records: here, that each file has its own domain.
+for vm in web1 db1; do
+	case $vm in
+	web1) comm=split p='' ;;
+	db1) comm=split_db p=db_ ;;
+	esac
+	"$lab/lib/truth.py" "xen: asked: $vm" "only:$comm:${p}hot_" <"$out/asked.$vm"
+	expect "xen: asked: $vm: samples, and nothing of another domain" "$(grep -v -E "^$vm;.*;${p}spin " "$out/asked.$vm" | head -n 3)" \
+		test "$(grep -c -E "^$vm;.*;${p}spin " "$out/asked.$vm")" -gt 0 -a "$(grep -c -v "^$vm;" "$out/asked.$vm")" -eq 0
+done
+expect "xen: each has the events that it has asked for" "$(one_line "$out/asked-logs")" \
+	test "$(grep -c -E '(web1: .*, cpu-clock/period=2000000/u every 2000000|db1: .*, cpu-clock/period=4000000/ every 4000000),' \
+		"$out/asked-logs")" -eq 2
+
 # ---------- in the midst of a record ----------
 
 profile changes
