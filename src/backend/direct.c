@@ -9,7 +9,6 @@
  */
 #include <errno.h>
 #include <linux/perf_event.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,15 +19,13 @@
 #include "backend/direct_log.h"
 #include "backend/direct_ring.h"
 #include "backend/kmod_dev.h"
+#include "backend/pace.h"
 #include "backend/ram.h"
 #include "kernel/core/table.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
-#define LOOK_MS	   10 /* between looks at the rings while samples come */
-#define IDLE_MS	   50 /* and when there were none for a while: */
-#define IDLE_AFTER 250000000ull
 #define LENT_NS	   5000000000ull /* for the guest to run at all */
 #define LENT_PAUSE 5000000
 #define LATE	   100000000ull /* ns: no sample comes later behind others in the file */
@@ -356,26 +353,16 @@ static bool take(struct direct_session *s, struct raw_sample *out)
 	return true;
 }
 
-static int wait_a_while(struct direct_session *s, int ms)
-{
-	struct pollfd p = {.fd = s->dev.fd, .events = POLLIN};
-	int n = poll(&p, 1, ms);
-
-	if (n < 0)
-		return -errno;
-	s->gone |= n && p.revents & POLLHUP;
-	return 0;
-}
+static const struct pace pace = {.look_ms = 10, .idle_ms = 50};
 
 /* One at a time: the chain is where the ring's reader has put it. */
 static int direct_read(struct backend_session *base, struct raw_sample *samples, unsigned n,
 		       int timeout_ms)
 {
 	struct direct_session *s = direct_of(base);
-	uint64_t end = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+	uint64_t end = pace_end(timeout_ms);
 
 	while (n) {
-		uint64_t now;
 		int wait, r;
 
 		if (take(s, samples))
@@ -385,13 +372,10 @@ static int direct_read(struct backend_session *base, struct raw_sample *samples,
 			return 1;
 		if (s->gone)
 			return -ESRCH;
-		now = clock_now_ns();
-		if (timeout_ms >= 0 && now >= end)
+		wait = pace_wait_ms(&pace, clock_now_ns(), s->busy, end);
+		if (!wait)
 			return 0;
-		wait = now - s->busy < IDLE_AFTER ? LOOK_MS : IDLE_MS;
-		if (timeout_ms >= 0 && (end - now) / 1000000 + 1 < (uint64_t)wait)
-			wait = (int)((end - now) / 1000000 + 1);
-		r = wait_a_while(s, wait);
+		r = kmod_wait(&s->dev, wait, &s->gone);
 		if (r)
 			return r;
 	}

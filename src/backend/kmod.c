@@ -7,7 +7,6 @@
  * before.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,14 +16,12 @@
 #include "backend/backend.h"
 #include "backend/kmod_dev.h"
 #include "backend/kmod_ring.h"
+#include "backend/pace.h"
 #include "backend/ram.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
-#define LOOK_MS	      2	 /* between looks at the rings while samples come */
-#define IDLE_MS	      20 /* and when there were none for a while: */
-#define IDLE_AFTER    250000000ull
 #define RING_MS	      250   /* what a ring has room for: the reader may be held up that long */
 #define RATE_GUESS    10000 /* samples a second of an event with a fixed period */
 #define STACK_DEFAULT 4096  /* bytes of each stack; what is further up is read later */
@@ -279,23 +276,14 @@ static bool take(struct kmod_session *s, struct raw_sample *out)
 	return false;
 }
 
-static int wait_for_samples(struct kmod_session *s, int timeout_ms)
-{
-	struct pollfd p = {.fd = s->dev.fd, .events = POLLIN};
-	int n = poll(&p, 1, timeout_ms);
-
-	if (n < 0)
-		return -errno;
-	s->gone |= n && p.revents & POLLHUP;
-	return 0;
-}
+static const struct pace pace = {.look_ms = 2, .idle_ms = 20};
 
 /* One at a time: what it points to is where it was read to. */
 static int kmod_session_read(struct backend_session *base, struct raw_sample *samples, unsigned n,
 			     int timeout_ms)
 {
 	struct kmod_session *s = kmod_of(base);
-	uint64_t end = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+	uint64_t end = pace_end(timeout_ms);
 
 	while (n) {
 		uint64_t now;
@@ -310,12 +298,10 @@ static int kmod_session_read(struct backend_session *base, struct raw_sample *sa
 			return 1;
 		if (s->gone)
 			return -ESRCH;
-		if (timeout_ms >= 0 && now >= end)
+		wait = pace_wait_ms(&pace, now, s->busy, end);
+		if (!wait)
 			return 0;
-		wait = now - s->busy < IDLE_AFTER ? LOOK_MS : IDLE_MS;
-		if (timeout_ms >= 0 && (end - now) / 1000000 + 1 < (uint64_t)wait)
-			wait = (int)((end - now) / 1000000 + 1);
-		r = wait_for_samples(s, wait);
+		r = kmod_wait(&s->dev, wait, &s->gone);
 		if (r)
 			return r;
 	}

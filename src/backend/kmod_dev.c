@@ -351,6 +351,17 @@ int kmod_read(struct kmod_dev *d, uint32_t vcpu, unsigned event, struct vmprof_r
 	return ioctl(d->fd, VMPROF_IOC_READ, out) ? -errno : 0;
 }
 
+int kmod_wait(struct kmod_dev *d, int ms, bool *gone)
+{
+	struct pollfd p = {.fd = d->fd, .events = POLLIN};
+	int n = poll(&p, 1, ms);
+
+	if (n < 0)
+		return -errno;
+	*gone |= n && p.revents & POLLHUP;
+	return 0;
+}
+
 bool kmod_ended(struct kmod_dev *d)
 {
 	struct pollfd p = {.fd = d->fd};

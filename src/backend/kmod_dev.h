@@ -81,6 +81,9 @@ void kmod_stop(struct kmod_dev *d);
  * (others have the counters) or another -errno. */
 int kmod_read(struct kmod_dev *d, uint32_t vcpu, unsigned event, struct vmprof_read *out);
 
+/* Until samples have come, or @ms (< 0: for ever) are over. *@gone is set if all the VM's threads
+ * have ended. 0 or -errno. */
+int kmod_wait(struct kmod_dev *d, int ms, bool *gone);
 /* Whether all the VM's threads have ended. */
 bool kmod_ended(struct kmod_dev *d);
 

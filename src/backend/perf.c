@@ -17,14 +17,12 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
+#include "backend/pace.h"
 #include "backend/perf_session.h"
 #include "util/clock.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
-#define LOOK_MS	       2  /* between looks at the rings while samples come */
-#define IDLE_MS	       20 /* and when there were none for a while: */
-#define IDLE_AFTER     250000000ull
 #define RING_NS	       500000000ull /* what a ring has room for: the reader may be held up that long */
 #define RING_ORDER_MAX 8	    /* pages, as a power of two: 1 MiB */
 #define RATE_GUESS     10000 /* samples a second of an event with a fixed period, to size its ring */
@@ -234,6 +232,8 @@ static int perf_start(struct backend_session *base, struct vmprof_err *err)
 
 /* ---------- reading ---------- */
 
+static const struct pace pace = {.look_ms = 2, .idle_ms = 20};
+
 /* Waits; 0, or -errno. */
 static int wait_for_samples(struct perf_session *s, int timeout_ms)
 {
@@ -256,11 +256,10 @@ static int perf_read(struct backend_session *base, struct raw_sample *samples, u
 		     int timeout_ms)
 {
 	struct perf_session *s = perf_of(base);
-	uint64_t end = clock_now_ns() + (uint64_t)(timeout_ms > 0 ? timeout_ms : 0) * 1000000;
+	uint64_t end = pace_end(timeout_ms);
 
 	for (;;) {
 		unsigned got = 0;
-		uint64_t now;
 		int wait, r;
 
 		while (got < n && perf_take(s, &samples[got]))
@@ -272,12 +271,9 @@ static int perf_read(struct backend_session *base, struct raw_sample *samples, u
 			continue;
 		if (s->gone)
 			return -ESRCH;
-		now = clock_now_ns();
-		if (timeout_ms >= 0 && now >= end)
+		wait = pace_wait_ms(&pace, clock_now_ns(), s->busy, end);
+		if (!wait)
 			return 0;
-		wait = now - s->busy < IDLE_AFTER ? LOOK_MS : IDLE_MS;
-		if (timeout_ms >= 0 && (end - now) / 1000000 + 1 < (uint64_t)wait)
-			wait = (int)((end - now) / 1000000 + 1);
 		r = wait_for_samples(s, wait);
 		if (r)
 			return r;
