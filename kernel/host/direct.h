@@ -7,6 +7,8 @@
 #ifndef VMPROF_DIRECT_H
 #define VMPROF_DIRECT_H
 
+#include <linux/smp.h>
+
 #include "host.h"
 
 /* Why this host does not do it for one who asks with these VMPROF_ATTACH_... flags, a sentence;
@@ -44,5 +46,15 @@ void vp_direct_detach(struct vp_vm *vm);
 void vp_direct_start(struct vp_vm *vm);
 void vp_direct_stop(struct vp_vm *vm);
 void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status);
+
+static inline void vp_nothing(void *unused)
+{
+}
+
+/* What was running in a guest has left it when this returns. */
+static inline void vp_leave_guests(void)
+{
+	on_each_cpu(vp_nothing, NULL, 1);
+}
 
 #endif

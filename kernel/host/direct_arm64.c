@@ -391,16 +391,6 @@ int vp_direct_attach(struct vp_vm *vm, const struct vmprof_attach *attach, struc
 	return err;
 }
 
-static void nothing(void *unused)
-{
-}
-
-/* What was running in a guest has left it when this returns. */
-static void leave_guests(void)
-{
-	on_each_cpu(nothing, NULL, 1);
-}
-
 static bool all_safe(const struct vp_vm *vm)
 {
 	u32 i;
@@ -424,7 +414,7 @@ void vp_direct_detach(struct vp_vm *vm)
 	vp_direct_stop(vm);
 	while (!all_safe(vm) && time_before(jiffies, end)) {
 		msleep(10);
-		leave_guests();
+		vp_leave_guests();
 	}
 	if (!all_safe(vm))
 		pr_warn("vmprof: the VM of process %d stands still within its handler, and may "
@@ -435,7 +425,7 @@ void vp_direct_detach(struct vp_vm *vm)
 	for (i = 0; i < vm->nr_vcpus; i++)
 		if (vm->vcpus[i].direct)
 			WRITE_ONCE(vm->vcpus[i].direct->gone, true);
-	leave_guests();
+	vp_leave_guests();
 	mutex_lock(&lock);
 	list_del_init(&vm->direct);
 	if (list_empty(&vms)) {
@@ -468,7 +458,7 @@ void vp_direct_stop(struct vp_vm *vm)
 
 	for (i = 0; i < vm->nr_vcpus; i++)
 		WRITE_ONCE(vm->vcpus[i].direct->wanted, false);
-	leave_guests();
+	vp_leave_guests();
 }
 
 /* A vCPU whose exits all have an overflow waiting is only known to be silent if it exits. */
@@ -477,7 +467,7 @@ static void watch(struct work_struct *work)
 	struct vp_vm *vm;
 	u32 i, k;
 
-	leave_guests();
+	vp_leave_guests();
 	mutex_lock(&lock);
 	list_for_each_entry(vm, &vms, direct) for (i = 0; i < vm->nr_vcpus; i++)
 	{

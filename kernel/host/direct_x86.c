@@ -430,16 +430,6 @@ void vp_direct_start(struct vp_vm *vm)
 	vp_nmis_start(vm->nmis);
 }
 
-static void nothing(void *unused)
-{
-}
-
-/* What was running in a guest has left it when this returns. */
-static void leave_guests(void)
-{
-	on_each_cpu(nothing, NULL, 1);
-}
-
 static bool any_lent(const struct vp_vm *vm)
 {
 	u32 i;
@@ -458,7 +448,7 @@ static void take_all_back(struct vp_vm *vm)
 
 	for (i = 0; i < vm->nr_vcpus; i++)
 		WRITE_ONCE(vm->vcpus[i].direct->wanted, false);
-	leave_guests();
+	vp_leave_guests();
 	while (any_lent(vm))
 		msleep(1);
 }
@@ -475,7 +465,7 @@ static void watch(struct work_struct *work)
 	struct vp_vm *vm;
 	u32 i, k;
 
-	leave_guests();
+	vp_leave_guests();
 	mutex_lock(&lock);
 	list_for_each_entry(vm, &vms, direct) for (i = 0; i < vm->nr_vcpus; i++)
 	{

@@ -8,16 +8,8 @@
 # same of an interrupt with nothing done in it (null), is what the way itself takes. The VM's own look at its clock tells
 # how many instructions there are from the overflow until perf calls whoever takes the sample; all ways have these.
 set -euo pipefail
-# shellcheck source=tests/lab/lib/common.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lab/lib/common.sh"
-lab=$top/tests/lab
-# shellcheck source=tests/lab/lib/module.sh
-. "$lab/lib/module.sh"
-for program in qemu-system-aarch64 aarch64-linux-gnu-gcc; do
-	command -v $program >/dev/null || { echo "bench/overflow: no $program, nothing measured"; exit 0; }
-done
-dir=$(mktemp -d "${TMPDIR:-/tmp}/vmprof-bench.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=tests/lab/lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lab/lib/bench.sh"
 
 build_cost arm64 "$dir" || die "its modules are not built"
 echo "${PERIOD:-100000} plain null perf kmod regs chain" >"$dir/words"

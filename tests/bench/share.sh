@@ -3,16 +3,8 @@
 # tests/bench/share.sh: the share of a CPU that vmprof record takes at 4 kHz of two VMs, by perf events and by vmprof.ko,
 # on the lab's KVM host of arm64: of a CPU of 250 million instructions a second, and in instructions a sample.
 set -euo pipefail
-# shellcheck source=tests/lab/lib/common.sh
-. "$(dirname "${BASH_SOURCE[0]}")/../lab/lib/common.sh"
-lab=$top/tests/lab
-# shellcheck source=tests/lab/lib/module.sh
-. "$lab/lib/module.sh"
-for program in qemu-system-aarch64 aarch64-linux-gnu-gcc; do
-	command -v $program >/dev/null || { echo "bench/share: no $program, nothing measured"; exit 0; }
-done
-dir=$(mktemp -d "${TMPDIR:-/tmp}/vmprof-bench.XXXXXX")
-trap 'rm -rf "$dir"' EXIT
+# shellcheck source=tests/lab/lib/bench.sh
+. "$(dirname "${BASH_SOURCE[0]}")/../lab/lib/bench.sh"
 
 build_module arm64 "$dir" || die "the module is not built"
 TIMEOUT=1200 "$lab/run" arm64-kvm "$lab/host/share" "$dir/vmprof.ko" >"$dir/out" || die "the lab failed: $(cat "$dir/out")"
