@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof report beside perf report on files of many versions of perf, byte for byte: layouts, pipes,
 # groups, branch stacks, traces. Where perf is wrong the test says what is right.
+# Steady: it reads files.
 # shellcheck disable=SC2154
 
 load helper

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # vmprof report by what samples have besides their address: time, transaction, what an access to memory
 # found; beside perf, of made-up samples (samples.py), as few machines have the hardware.
+# Steady: it reads files.
 # shellcheck disable=SC2154 # run sets output, stderr
 
 load helper

@@ -114,3 +114,17 @@ lab_test() {
 	[ "$status" -eq 0 ]
 	[ "${lines[-1]}" = "2 passed, 0 failed, 0 skipped" ]
 }
+
+@test "tests/run: steady programs are shared by both runs, and each runs once" {
+	local name
+	for name in a b c d; do cli_test $name 0; done
+	# a is taken by the run beside, which waits in it for b, c and d, that are left to the other one
+	sed -i '2i # Steady' "$dir"/tests/cli/[bcd].bats
+	printf '# Steady\n@test "a: waits" { until [ -s %s/b.runs -a -s %s/c.runs -a -s %s/d.runs ]; do sleep 0.1; done; }\n' \
+		"$dir" "$dir" "$dir" >"$dir/tests/cli/a.bats"
+	run_there cli
+	[ "$status" -eq 0 ]
+	[ "${lines[-1]}" = "7 passed, 0 failed, 0 skipped" ]
+	[ "$(wc -l <"$dir/b.runs")" -eq 1 ]
+	[ "$(wc -l <"$dir/d.runs")" -eq 1 ]
+}

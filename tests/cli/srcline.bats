@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only
 # Source lines and inlined functions, beside addr2line, eu-addr2line and perf.
+# Steady: it compiles, and compares what programs print.
 
 load helper
 

@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # Where the symbols of stripped programs are: mini debug info, debug files by link and by build id,
 # compressed tables. Programs are built here.
+# Steady: it compiles, and compares what programs print.
 
 load helper
 

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only
 # Go programs: names as they are, and out of the runtime's own table where the others were stripped.
+# Steady: it compiles, and compares what programs print.
 
 setup() {
 	UNIT=${BUILD:-build}/tests/unit

@@ -1,6 +1,7 @@
 #!/usr/bin/env bats
 # SPDX-License-Identifier: GPL-2.0-only
 # Slots of procedure linkage tables, of each kind that linkers make, beside objdump's names.
+# Steady: it compiles, and compares what programs print.
 
 setup() {
 	UNIT=${BUILD:-build}/tests/unit

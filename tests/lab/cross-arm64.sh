@@ -30,8 +30,7 @@ done
 cross_make() { # cross_make NAME TARGET...
 	local name=$1 status=0
 	shift
-	VMPROF_CACHE=$cache make -C "$top" CROSS_COMPILE=aarch64-linux-gnu- BUILD="$arm64" -j"$(nproc)" "$@" \
-		>"$tmp/make" 2>&1 || status=$?
+	make_arch arm64 aarch64-linux-gnu "$@" >"$tmp/make" 2>&1 || status=$?
 	expect "$name" "$(tail -n 5 "$tmp/make" | one_line /dev/stdin)" test "$status" -eq 0
 	((status == 0)) || exit 1
 }

@@ -21,3 +21,13 @@ need() { # need PROGRAM... : stops with the way to get them if one is missing
 		command -v "$p" >/dev/null || die "$p is missing: run scripts/install-deps"
 	done
 }
+
+# make_arch ARCH TRIPLET TARGET...: of vmprof, built for ARCH, in $BUILD/ARCH; one at a time, as labs that
+# run side by side use the same
+make_arch() {
+	local arch=$1 triplet=$2
+	shift 2
+	mkdir -p "$BUILD/$arch"
+	VMPROF_CACHE=$cache flock "$BUILD/$arch/lock" \
+		make -C "$top" CROSS_COMPILE="$triplet-" BUILD="$BUILD/$arch" -j"$(nproc)" "$@"
+}
