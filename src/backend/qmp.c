@@ -15,8 +15,7 @@
 #include "backend/backend.h"
 #include "backend/clockevent.h"
 #include "backend/cputicks.h"
-#include "backend/qmp_client.h"
-#include "backend/qmp_libvirt.h"
+#include "backend/qmp_monitor.h"
 #include "backend/qmp_regs.h"
 #include "backend/ram.h"
 #include "backend/tcg.h"
@@ -25,7 +24,6 @@
 #include "util/text.h"
 #include "util/xalloc.h"
 
-#define CONNECT_MS 500
 #define LIBVIRT_MS 5000
 #define PROBE_MS   1000
 #define REQUEST_MS 1000
@@ -42,11 +40,6 @@
  */
 #define WOKEN_NS 500000u
 
-#define COMMAND	 "info registers -a"
-#define REQUEST                                                                                    \
-	"{\"execute\":\"human-monitor-command\",\"arguments\":{\"command-line\":"                  \
-	"\"" COMMAND "\"}}\n"
-
 struct qmp_vcpu {
 	struct threadtime time;
 	uint64_t cpu_time;	/* of the thread, at the last look */
@@ -60,8 +53,7 @@ struct qmp_vcpu {
 
 struct qmp_session {
 	struct backend_session base;
-	struct qmp_client client;
-	struct qmp_libvirt *libvirt; /* asked instead; NULL: it is not */
+	struct qmp_monitor monitor;
 	struct backend_ram ram;
 	unsigned nr_events;
 	uint64_t *period; /* of each event, ns */
@@ -134,37 +126,10 @@ static size_t max_reply(const struct vm *vm)
 	return REPLY_HEAD + (size_t)vm->nr_vcpus * REPLY_VCPU;
 }
 
-/* To the VM's own socket, or to libvirt if that is the one who has it. */
-static int connect_monitor(struct qmp_client *c, struct qmp_libvirt **l, const struct vm *vm,
-			   int libvirt_ms, struct vmprof_err *err)
-{
-	const struct libvirt_calls *calls;
-	int r = -EBUSY;
-
-	*l = NULL;
-	c->fd = -1;
-	if (vm->qmp_path)
-		r = qmp_connect(c, vm, max_reply(vm), CONNECT_MS, err);
-	if (r != -EBUSY || !vm->libvirt)
-		return r;
-	calls = libvirt_load(err);
-	r = calls ? qmp_libvirt_open(l, calls, vm, libvirt_ms, err) : -err->code;
-	return r ? err_prefix(err, "libvirt has the VM's QMP socket") : 0;
-}
-
-static void close_monitor(struct qmp_client *c, struct qmp_libvirt *l)
-{
-	if (l)
-		qmp_libvirt_close(l);
-	else
-		qmp_close(c);
-}
-
 static void qmp_probe(const struct vm *vm, struct backend_caps *caps)
 {
 	struct vmprof_err err = {0};
-	struct qmp_client c = {0};
-	struct qmp_libvirt *l;
+	struct qmp_monitor monitor;
 	int r;
 
 	*caps = (struct backend_caps){.events = event_names,
@@ -173,9 +138,10 @@ static void qmp_probe(const struct vm *vm, struct backend_caps *caps)
 				      .memory = vm->ram_spec != NULL,
 				      .exact_ip = vm->accel == VM_ACCEL_KVM};
 	r = check_vm(vm, &err);
-	r = r ? r : connect_monitor(&c, &l, vm, PROBE_MS, &err);
-	if (!r)
-		close_monitor(&c, l);
+	if (!r) {
+		r = qmp_monitor_open(&monitor, vm, max_reply(vm), PROBE_MS, &err);
+		qmp_monitor_close(&monitor);
+	}
 	caps->usable = !r;
 	snprintf(caps->why_not, sizeof(caps->why_not), "%s", r ? err.msg : "");
 }
@@ -197,7 +163,7 @@ static void qmp_close_session(struct backend_session *base)
 		threadtime_close(&s->vcpu[i].time);
 		free(s->vcpu[i].ticks);
 	}
-	close_monitor(&s->client, s->libvirt);
+	qmp_monitor_close(&s->monitor);
 	backend_ram_close(&s->ram);
 	free(s->vcpu);
 	free(s->regs);
@@ -270,7 +236,7 @@ static int qmp_open(struct backend_session **out, const struct vm *vm,
 	s = xcalloc(1, sizeof(*s));
 	s->base.backend = &backend_qmp;
 	s->base.vm = vm;
-	s->client.fd = -1;
+	qmp_monitor_init(&s->monitor);
 	s->nr_vcpus = vm->nr_vcpus;
 	s->vcpu = xcalloc(s->nr_vcpus, sizeof(*s->vcpu));
 	s->regs = xcalloc(s->nr_vcpus, sizeof(*s->regs));
@@ -285,12 +251,12 @@ static int qmp_open(struct backend_session **out, const struct vm *vm,
 	backend_ram_init(&s->ram);
 	note_memory(s, cfg);
 	r = open_vcpus(s, err);
-	r = r ? r : connect_monitor(&s->client, &s->libvirt, vm, LIBVIRT_MS, err);
+	r = r ? r : qmp_monitor_open(&s->monitor, vm, max_reply(vm), LIBVIRT_MS, err);
 	if (r) {
 		qmp_close_session(&s->base);
 		return r;
 	}
-	if (s->libvirt)
+	if (s->monitor.libvirt)
 		note_libvirt(s);
 	s->answered = clock_now_ns();
 	*out = &s->base;
@@ -350,24 +316,6 @@ static void measure(struct qmp_session *s, uint64_t ns)
 	s->next_request = s->regs_at + s->cost;
 }
 
-/* What the monitor tells, to be freed. 0 or -errno */
-static int ask(struct qmp_session *s, char **text)
-{
-	struct json_object *o;
-	int r;
-
-	if (s->libvirt)
-		return qmp_libvirt_ask(s->libvirt, COMMAND, max_reply(s->base.vm), REQUEST_MS, text,
-				       NULL);
-	r = qmp_request(&s->client, REQUEST, REQUEST_MS, &o, NULL);
-	if (r)
-		return r;
-	r = json_object_is_type(o, json_type_string) ? 0 : -EPROTO;
-	*text = r ? NULL : xstrdup(json_object_get_string(o));
-	json_object_put(o);
-	return r;
-}
-
 /* Registers of all vCPUs, as new as now. 0; -EAGAIN: not now; -errno: not any more. */
 static int read_regs(struct qmp_session *s)
 {
@@ -378,7 +326,7 @@ static int read_regs(struct qmp_session *s)
 	for (uint32_t i = 0; i < s->nr_vcpus; i++)
 		look(&s->vcpu[i]);
 	start = clock_now_ns();
-	r = ask(s, &text);
+	r = qmp_monitor_ask(&s->monitor, "info registers -a", REQUEST_MS, &text);
 	s->regs_at = clock_now_ns();
 	if (r == -ETIMEDOUT && s->regs_at - s->answered < SILENCE_NS)
 		return -EAGAIN;
