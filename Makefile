@@ -9,6 +9,7 @@
 # make modules_install [KDIR=headers]
 # make guest-module [KDIR=headers]  build/guest-module/guest/vmprof_guest.ko, for kernels of guests
 # make guest-module_install [KDIR=headers]
+# make dkms [DESTDIR=]              sources of both to /usr/src, for dkms install vmprof/0.1, vmprof-guest/0.1
 # make CROSS_COMPILE=aarch64-linux-gnu- BUILD=build-arm64 [all unit-programs]
 
 PREFIX    ?= /usr/local
@@ -179,6 +180,13 @@ guest-module:
 	$(Q)$(KBUILD_GUEST) modules
 guest-module_install:
 	$(Q)$(KBUILD_GUEST) modules_install
+DKMS = $(DESTDIR)/usr/src/vmprof-$(VERSION) $(DESTDIR)/usr/src/vmprof-guest-$(VERSION)
+dkms:
+	install -d $(DKMS)
+	cp -r kernel/. $(word 1,$(DKMS))
+	cp -r kernel/. $(word 2,$(DKMS))
+	rm -rf $(word 1,$(DKMS))/guest $(word 2,$(DKMS))/host $(word 2,$(DKMS))/Kbuild
+	mv $(word 2,$(DKMS))/guest/dkms.conf $(word 2,$(DKMS))/
 
 FORMATTED := $(sort $(wildcard src/*.c src/*/*.[ch] kernel/*/*.[ch] tests/unit/*.[ch] tests/fuzz/*.[ch] \
 	     tests/lab/*/*.c tests/lab/host/regs/*.c tests/lab/host/null/*.c tests/bench/*.[ch]))
@@ -212,5 +220,5 @@ clean:
 -include $(LIBOBJ:.o=.d) $(UNITBIN:=.d) $(FUZZBIN:=.d) $(BENCHBIN:=.d) $(BUILD)/src/vmprof.d
 .PHONY: all unit-programs fuzz-programs bench-programs check unit cli lab fuzz bench install \
 	lint lint-format lint-c lint-shell lint-man format clean modules modules_install \
-	guest-module guest-module_install
+	guest-module guest-module_install dkms
 .DELETE_ON_ERROR:
