@@ -87,7 +87,9 @@ static void on_entry(void *unused, struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = vp_vcpu_of(current);
 
-	if (vcpu && !vcpu->direct)
+	if (vcpu && vcpu->direct)
+		vp_direct_on_entry(vcpu->direct, guest);
+	else if (vcpu)
 		vp_complete(vcpu, guest);
 }
 

@@ -11,6 +11,16 @@
 
 #include "host.h"
 
+/* A vCPU's, which the architecture's begins with. Changed on the CPU that runs it, but for wanted.
+ */
+struct vp_direct {
+	bool wanted;	 /* it is to have the interrupt */
+	const char *why; /* a sentence: it is not to have it any more; or null */
+	u64 silent;	 /* ns that it has run since, all of whose exits had the same one waiting */
+	u64 entries;	 /* with it */
+	u64 clock_offset;
+};
+
 /* Why this host does not do it for one who asks with these VMPROF_ATTACH_... flags, a sentence;
  * null if it does. */
 const char *vp_direct_refusal(u32 flags);
@@ -46,6 +56,41 @@ void vp_direct_detach(struct vp_vm *vm);
 void vp_direct_start(struct vp_vm *vm);
 void vp_direct_stop(struct vp_vm *vm);
 void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status);
+
+/* ------------------------------------------------------------------ direct_*.c */
+
+/* What the architectures do each in their way. A function may be null where that is said. */
+struct vp_direct_arch {
+	const char *silent; /* what is said of a VM whose handler does not acknowledge */
+	/* Into KVM, while there is at least one VM: 0 or -errno. None of them runs any more when
+	 * unhook returns. */
+	int (*hook)(void);
+	void (*unhook)(void);
+	/* What the VM needs besides the hooks, its vCPUs being there: 0 or -errno; may be null.
+	 * detach undoes it, when no vCPU has anything; may be null. */
+	int (*attach)(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log);
+	void (*detach)(struct vp_vm *vm);
+	/* Of a stopped VM: the hooks are about to go, and nothing may rely on them any more. */
+	void (*part)(struct vp_vm *vm);
+	/* A profile of a vCPU, which is not wanted yet. */
+	void (*begin)(struct vp_direct *direct);
+	/* All vCPUs are wanted. May be null, as the next two. */
+	void (*start)(struct vp_vm *vm);
+	/* None is wanted, and each has left its guest since. */
+	void (*stop)(struct vp_vm *vm);
+	/* None is wanted any more, as one is silent. */
+	void (*taken_back)(struct vp_vm *vm);
+	/* Adds what only this architecture counts. */
+	void (*status)(struct vp_direct *direct, struct vmprof_status *status);
+	void (*exit)(void); /* may be null */
+};
+
+extern const struct vp_direct_arch vp_direct_arch;
+
+#ifdef CONFIG_X86_64
+/* At tracepoint kvm_entry, of a vCPU with this delivery. */
+void vp_direct_on_entry(struct vp_direct *direct, struct kvm_vcpu *guest);
+#endif
 
 static inline void vp_nothing(void *unused)
 {

@@ -28,8 +28,6 @@
 #include "hooks_arm64.h"
 #include "pmu_arm64.h"
 
-#define SECOND 1000000000ull
-#define WATCH  (HZ / 4)
 /* Events from an entry to a deferred overflow. Of one that is due with the very next event QEMU's
  * PMU takes no notice. */
 #define AHEAD_MIN   2
@@ -45,49 +43,27 @@
 #define CONTROL_BITS (VMP_PMCR_E | VMP_PMCR_D | VMP_PMCR_DP | VMP_PMCR_LC | VMP_PMCR_LP)
 #define MODE_BITS    (VMP_TYPE_NO_KERNEL | VMP_TYPE_NO_USER)
 
-enum why {
-	WHY_NOTHING,
-	WHY_GROUP0,
-	WHY_VPMU,
-	WHY_COUNTERS,
-	WHY_CONTROLLER,
-	WHY_SILENT,
-};
-
-static const char *const sentences[] = {
-	[WHY_NOTHING] = "",
-	[WHY_GROUP0] =
-		"the host has to be booted with kvm-arm.vgic_v3_group0_trap=1, else the guest "
-		"could hold off the host's interrupts",
-	[WHY_VPMU] = "the VM has a virtual PMU (QEMU: -cpu host,pmu=off)",
-	[WHY_COUNTERS] = "a CPU of the host has fewer counters than the VM's events",
-	[WHY_CONTROLLER] = "a CPU's part of the interrupt controller is not found",
-	[WHY_SILENT] = "the guest's handler has not acknowledged an interrupt for a second",
-};
-
 /* A vCPU's row, and its PMU while it has none. Changed on the CPU that runs it, with interrupts
  * off. */
-struct vp_direct {
+struct row {
+	struct vp_direct direct;
 	u32 nr, mask;
 	u64 types[EVENT_MAX], values[EVENT_MAX], user;
-	bool wanted; /* it is to have the counters */
 	bool begin;  /* from the row's values; of the former profile it may still have a PMU */
 	bool unsafe; /* it may be in its handler */
 	bool gone;   /* whatever it is in: it is not lent anything any more */
-	u32 why;     /* enum why: it is not to have them any more */
 	struct vp_pmu pmu;
 	u64 entry_pc;
 	u32 ahead;     /* events from the entry to a deferred overflow */
 	bool deferred; /* at the last entry */
 	u64 entered;   /* ns, if so */
-	u64 silent;    /* ns that it has run since, all of whose exits had an overflow waiting */
-	u64 entries, deferrals, clock_offset;
+	u64 deferrals;
 };
 
 /* What a CPU is to get back. */
 struct lent {
-	struct vp_direct *to; /* null: everything is the host's */
-	bool vector;	      /* the interrupt's way has been changed as well */
+	struct row *to; /* null: everything is the host's */
+	bool vector;	/* the interrupt's way has been changed as well */
 	struct vp_pmu pmu;
 	struct vp_gic_saved gic;
 	u64 mdcr, group0;
@@ -99,10 +75,10 @@ static u32 intid;	  /* the PMU's interrupt; the same number on each CPU */
 static u64 count_nothing; /* MDCR_EL2's bits: no counting at EL2 */
 static const char *refusal = "direct delivery has not been looked at";
 
-static DEFINE_MUTEX(lock); /* the list, the hooks */
-static LIST_HEAD(vms);
-static void watch(struct work_struct *work);
-static DECLARE_DELAYED_WORK(watchdog, watch);
+static struct row *row_of(const struct vp_vcpu *vcpu)
+{
+	return container_of(vcpu->direct, struct row, direct);
+}
 
 /* ------------------------------------------------------------------ conditions */
 
@@ -151,13 +127,6 @@ void vp_direct_init(struct arm_pmu *pmu)
 	refusal = find_refusal();
 }
 
-void vp_direct_exit(void)
-{
-	cancel_delayed_work_sync(&watchdog);
-	vp_hooks_exit();
-	vp_gic_exit();
-}
-
 const char *vp_direct_refusal(u32 flags)
 {
 	return refusal;
@@ -166,40 +135,44 @@ const char *vp_direct_refusal(u32 flags)
 /* ------------------------------------------------------------------ a VM is given a CPU */
 
 /* What a VM must be like is known when it runs only. */
-static bool fit(struct vp_direct *direct, const struct kvm_vcpu *guest)
+static bool fit(struct row *row, const struct kvm_vcpu *guest)
 {
+	const char *why = NULL;
+
 	if (!(guest->arch.vgic_cpu.vgic_v3.vgic_hcr & ICH_HCR_TALL0))
-		direct->why = WHY_GROUP0;
+		why = "the host has to be booted with kvm-arm.vgic_v3_group0_trap=1, else the "
+		      "guest could hold off the host's interrupts";
 	else if (kvm_vcpu_has_pmu(guest))
-		direct->why = WHY_VPMU;
-	else if (vmp_pmu_counters() < direct->nr)
-		direct->why = WHY_COUNTERS;
+		why = "the VM has a virtual PMU (QEMU: -cpu host,pmu=off)";
+	else if (vmp_pmu_counters() < row->nr)
+		why = "a CPU of the host has fewer counters than the VM's events";
 	else if (!vp_gic_here())
-		direct->why = WHY_CONTROLLER;
-	if (!direct->why)
+		why = "a CPU's part of the interrupt controller is not found";
+	if (!why)
 		return true;
-	WRITE_ONCE(direct->wanted, false);
+	WRITE_ONCE(row->direct.why, why);
+	WRITE_ONCE(row->direct.wanted, false);
 	return false;
 }
 
 /* See above. Entries that are refused all the same, since the counter was too quick, get longer. */
-static void defer_overflows(struct vp_direct *direct, const struct kvm_vcpu *guest)
+static void defer_overflows(struct row *row, const struct kvm_vcpu *guest)
 {
-	struct vp_pmu *pmu = &direct->pmu;
+	struct vp_pmu *pmu = &row->pmu;
 	u64 waiting = pmu->overflows & pmu->interrupts, value;
 	u32 i;
 
-	if (waiting && direct->deferred && direct->entry_pc == *vcpu_pc(guest))
-		direct->ahead = min(direct->ahead * 2, (u32)AHEAD_MAX);
+	if (waiting && row->deferred && row->entry_pc == *vcpu_pc(guest))
+		row->ahead = min(row->ahead * 2, (u32)AHEAD_MAX);
 	else
-		direct->ahead = AHEAD_MIN;
-	direct->entry_pc = *vcpu_pc(guest);
-	direct->deferred = waiting;
+		row->ahead = AHEAD_MIN;
+	row->entry_pc = *vcpu_pc(guest);
+	row->deferred = waiting;
 	if (waiting)
-		direct->entered = ktime_get_mono_fast_ns();
-	direct->deferrals += hweight64(waiting);
-	value = -(u64)direct->ahead;
-	for (i = 0; i < direct->nr; i++)
+		row->entered = ktime_get_mono_fast_ns();
+	row->deferrals += hweight64(waiting);
+	value = -(u64)row->ahead;
+	for (i = 0; i < row->nr; i++)
 		if (waiting & BIT(i))
 			pmu->value[i] = pmu->control & VMP_PMCR_LP ? value : (u32)value;
 	if (waiting & BIT(VMP_PMU_CYCLES))
@@ -208,14 +181,14 @@ static void defer_overflows(struct vp_direct *direct, const struct kvm_vcpu *gue
 }
 
 /* The VM's registers, without what a guest may not have in them. */
-static void load_control_registers(struct vp_direct *direct, bool off)
+static void load_control_registers(struct row *row, bool off)
 {
-	struct vp_pmu *pmu = &direct->pmu;
-	u64 mask = direct->mask | BIT(VMP_PMU_CYCLES);
+	struct vp_pmu *pmu = &row->pmu;
+	u64 mask = row->mask | BIT(VMP_PMU_CYCLES);
 	u32 i;
 
-	pmu->set = direct->mask;
-	for (i = 0; i < direct->nr; i++)
+	pmu->set = row->mask;
+	for (i = 0; i < row->nr; i++)
 		pmu->type[i] &= VMP_TYPE_EVENT | MODE_BITS;
 	pmu->cycles_filter &= MODE_BITS;
 	pmu->control &= off ? CONTROL_BITS & ~VMP_PMCR_E : CONTROL_BITS;
@@ -246,73 +219,73 @@ static void untrap(struct lent *l, u32 counters)
 }
 
 /* A new profile starts where the vCPU runs: here nothing of the former one is in use. */
-static void begin(struct vp_direct *direct)
+static void begin(struct row *row)
 {
-	direct->pmu = (struct vp_pmu){
+	row->pmu = (struct vp_pmu){
 		.control = VMP_PMCR_E | VMP_PMCR_LC,
-		.enabled = direct->mask,
-		.interrupts = direct->mask,
-		.user = direct->user,
+		.enabled = row->mask,
+		.interrupts = row->mask,
+		.user = row->user,
 	};
-	memcpy(direct->pmu.type, direct->types, sizeof(direct->types));
-	memcpy(direct->pmu.value, direct->values, sizeof(direct->values));
-	WRITE_ONCE(direct->silent, 0);
+	memcpy(row->pmu.type, row->types, sizeof(row->types));
+	memcpy(row->pmu.value, row->values, sizeof(row->values));
+	WRITE_ONCE(row->direct.silent, 0);
 }
 
 /* Acquisition, when a VM of the table is assigned to this CPU. */
 static void acquire(struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = vp_vcpu_of(current);
-	struct vp_direct *direct = vcpu ? vcpu->direct : NULL;
+	struct row *row = vcpu && vcpu->direct ? row_of(vcpu) : NULL;
 	struct lent *l = this_cpu_ptr(&lent);
 	bool wanted;
 
-	if (!direct || READ_ONCE(direct->gone))
+	if (!row || READ_ONCE(row->gone))
 		return;
-	wanted = READ_ONCE(direct->wanted) && fit(direct, guest);
-	if (!wanted && !direct->unsafe)
+	wanted = READ_ONCE(row->direct.wanted) && fit(row, guest);
+	if (!wanted && !row->unsafe)
 		return;
-	vp_pmu_save(&l->pmu, direct->mask);
+	vp_pmu_save(&l->pmu, row->mask);
 	l->vector = false;
 	if (wanted) {
-		if (xchg(&direct->begin, false))
-			begin(direct);
+		if (xchg(&row->begin, false))
+			begin(row);
 		set_vector(l, guest);
-		defer_overflows(direct, guest);
-		direct->entries++;
-		direct->clock_offset = read_sysreg(cntvoff_el2);
+		defer_overflows(row, guest);
+		row->direct.entries++;
+		row->direct.clock_offset = read_sysreg(cntvoff_el2);
 	}
-	untrap(l, direct->nr);
-	load_control_registers(direct, !wanted);
-	l->to = direct;
+	untrap(l, row->nr);
+	load_control_registers(row, !wanted);
+	l->to = row;
 }
 
 /* ------------------------------------------------------------------ the CPU is taken away */
 
 /* Time that the vCPU has not run, since it waits or another one has the CPU, says nothing of its
  * handler. */
-static void note_silence(struct vp_direct *direct)
+static void note_silence(struct row *row)
 {
-	if (!(direct->pmu.overflows & direct->pmu.interrupts))
-		WRITE_ONCE(direct->silent, 0);
-	else if (direct->deferred)
-		WRITE_ONCE(direct->silent,
-			   direct->silent + ktime_get_mono_fast_ns() - direct->entered);
+	if (!(row->pmu.overflows & row->pmu.interrupts))
+		WRITE_ONCE(row->direct.silent, 0);
+	else if (row->deferred)
+		WRITE_ONCE(row->direct.silent,
+			   row->direct.silent + ktime_get_mono_fast_ns() - row->entered);
 }
 
 /* Everything as the host has left it. */
 static void restore(struct kvm_vcpu *guest)
 {
 	struct lent *l = this_cpu_ptr(&lent);
-	struct vp_direct *direct = l->to;
+	struct row *row = l->to;
 
-	if (!direct)
+	if (!row)
 		return;
 	if (l->vector) {
 		write_sysreg_s(l->group0, SYS_ICC_IGRPEN0_EL1);
 		isb();
 	}
-	vp_pmu_save(&direct->pmu, direct->mask);
+	vp_pmu_save(&row->pmu, row->mask);
 	if (l->vector) {
 		vp_gic_restore(intid, &l->gic);
 		guest->arch.hcr_el2 |= HCR_FMO;
@@ -321,8 +294,8 @@ static void restore(struct kvm_vcpu *guest)
 	isb();
 	vp_pmu_load(&l->pmu);
 	l->to = NULL;
-	note_silence(direct);
-	WRITE_ONCE(direct->unsafe, *vcpu_cpsr(guest) & PSR_F_BIT);
+	note_silence(row);
+	WRITE_ONCE(row->unsafe, *vcpu_cpsr(guest) & PSR_F_BIT);
 }
 
 /* No handler waits for an interrupt. */
@@ -333,62 +306,56 @@ static void idle(struct kvm_vcpu *guest)
 	rcu_read_lock();
 	vcpu = vp_vcpu_of(current);
 	if (vcpu && vcpu->direct)
-		WRITE_ONCE(vcpu->direct->unsafe, false);
+		WRITE_ONCE(row_of(vcpu)->unsafe, false);
 	rcu_read_unlock();
 }
 
 static const struct vp_hooks hooks = {acquire, restore, idle};
 
+static int hook(void)
+{
+	return vp_hooks_set(&hooks);
+}
+
 /* ------------------------------------------------------------------ rows */
 
 int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *events, u32 nr)
 {
-	struct vp_direct *direct;
+	struct row *row;
 	u32 i;
 
 	if (nr > EVENT_MAX || nr >= hweight64(vp_row_counters()))
 		return -ENOSPC;
-	direct = kzalloc(sizeof(*direct), GFP_KERNEL);
-	if (!direct)
+	row = kzalloc(sizeof(*row), GFP_KERNEL);
+	if (!row)
 		return -ENOMEM;
-	vcpu->direct = direct;
-	direct->nr = nr;
-	direct->mask = BIT(nr) - 1;
+	vcpu->direct = &row->direct;
+	row->nr = nr;
+	row->mask = BIT(nr) - 1;
 	for (i = 0; i < nr; i++) {
 		if (events[i].type != PERF_TYPE_RAW || events[i].config > VMP_TYPE_EVENT ||
 		    events[i].config1 || events[i].config2 || events[i].period < 1000 ||
 		    events[i].period > BIT(31) || (events[i].flags & ~VMP_COUNT_FLAGS))
 			return -EINVAL;
-		direct->types[i] = events[i].config |
-				   (events[i].flags & VMP_COUNT_USER ? 0 : VMP_TYPE_NO_USER) |
-				   (events[i].flags & VMP_COUNT_KERNEL ? 0 : VMP_TYPE_NO_KERNEL);
-		direct->values[i] = (u32)-events[i].period;
+		row->types[i] = events[i].config |
+				(events[i].flags & VMP_COUNT_USER ? 0 : VMP_TYPE_NO_USER) |
+				(events[i].flags & VMP_COUNT_KERNEL ? 0 : VMP_TYPE_NO_KERNEL);
+		row->values[i] = (u32)-events[i].period;
 		/* Programs make this event themselves, if they may. */
 		if (events[i].config == VMP_EVENT_SW_INCR)
-			direct->user = VMP_USER_SW_INCR;
+			row->user = VMP_USER_SW_INCR;
 	}
 	return 0;
 }
 
-void vp_direct_free(struct vp_vcpu *vcpu)
-{
-	kfree(vcpu->direct);
-}
+/* ------------------------------------------------------------------ start, stop */
 
-int vp_direct_attach(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
+static void begin_anew(struct vp_direct *direct)
 {
-	int err = 0;
+	struct row *row = container_of(direct, struct row, direct);
 
-	mutex_lock(&lock);
-	if (list_empty(&vms))
-		err = vp_hooks_set(&hooks);
-	if (!err) {
-		if (list_empty(&vms))
-			schedule_delayed_work(&watchdog, WATCH);
-		list_add_tail(&vm->direct, &vms);
-	}
-	mutex_unlock(&lock);
-	return err;
+	row->deferrals = 0;
+	WRITE_ONCE(row->begin, true);
 }
 
 static bool all_safe(const struct vp_vm *vm)
@@ -396,7 +363,7 @@ static bool all_safe(const struct vp_vm *vm)
 	u32 i;
 
 	for (i = 0; i < vm->nr_vcpus; i++)
-		if (vm->vcpus[i].direct && READ_ONCE(vm->vcpus[i].direct->unsafe) &&
+		if (READ_ONCE(row_of(&vm->vcpus[i])->unsafe) &&
 		    !READ_ONCE(vm->vcpus[i].task->exit_state))
 			return false;
 	return true;
@@ -404,14 +371,11 @@ static bool all_safe(const struct vp_vm *vm)
 
 #define PATIENCE (5 * HZ) /* for a guest to end its handler */
 
-void vp_direct_detach(struct vp_vm *vm)
+static void part(struct vp_vm *vm)
 {
 	unsigned long end = jiffies + PATIENCE;
 	u32 i;
 
-	if (list_empty(&vm->direct))
-		return;
-	vp_direct_stop(vm);
 	while (!all_safe(vm) && time_before(jiffies, end)) {
 		msleep(10);
 		vp_leave_guests();
@@ -423,90 +387,27 @@ void vp_direct_detach(struct vp_vm *vm)
 	/* A guest may say for ever that it is in its handler. It must not be lent a CPU when the
 	 * hooks that give it back, or its row, have gone. */
 	for (i = 0; i < vm->nr_vcpus; i++)
-		if (vm->vcpus[i].direct)
-			WRITE_ONCE(vm->vcpus[i].direct->gone, true);
-	vp_leave_guests();
-	mutex_lock(&lock);
-	list_del_init(&vm->direct);
-	if (list_empty(&vms)) {
-		cancel_delayed_work(&watchdog);
-		vp_hooks_clear();
-	}
-	mutex_unlock(&lock);
-}
-
-/* ------------------------------------------------------------------ start, stop */
-
-void vp_direct_start(struct vp_vm *vm)
-{
-	u32 i;
-
-	for (i = 0; i < vm->nr_vcpus; i++) {
-		struct vp_direct *direct = vm->vcpus[i].direct;
-
-		direct->why = WHY_NOTHING;
-		direct->entries = 0;
-		direct->deferrals = 0;
-		WRITE_ONCE(direct->begin, true);
-		smp_store_release(&direct->wanted, true);
-	}
-}
-
-void vp_direct_stop(struct vp_vm *vm)
-{
-	u32 i;
-
-	for (i = 0; i < vm->nr_vcpus; i++)
-		WRITE_ONCE(vm->vcpus[i].direct->wanted, false);
+		WRITE_ONCE(row_of(&vm->vcpus[i])->gone, true);
 	vp_leave_guests();
 }
 
-/* A vCPU whose exits all have an overflow waiting is only known to be silent if it exits. */
-static void watch(struct work_struct *work)
+static void status(struct vp_direct *direct, struct vmprof_status *status)
 {
-	struct vp_vm *vm;
-	u32 i, k;
-
-	vp_leave_guests();
-	mutex_lock(&lock);
-	list_for_each_entry(vm, &vms, direct) for (i = 0; i < vm->nr_vcpus; i++)
-	{
-		if (READ_ONCE(vm->vcpus[i].direct->silent) < SECOND)
-			continue;
-		for (k = 0; k < vm->nr_vcpus; k++) {
-			struct vp_direct *direct = vm->vcpus[k].direct;
-
-			if (!READ_ONCE(direct->wanted))
-				continue;
-			direct->why = WHY_SILENT;
-			WRITE_ONCE(direct->wanted, false);
-		}
-	}
-	if (!list_empty(&vms))
-		schedule_delayed_work(&watchdog, WATCH);
-	mutex_unlock(&lock);
+	status->deferred += READ_ONCE(container_of(direct, struct row, direct)->deferrals);
 }
 
-void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
+static void leave(void)
 {
-	bool lent_once = false;
-	u32 i, why = WHY_NOTHING;
-
-	for (i = 0; i < vm->nr_vcpus; i++) {
-		const struct vp_direct *direct = vm->vcpus[i].direct;
-
-		status->entries += READ_ONCE(direct->entries);
-		status->deferred += READ_ONCE(direct->deferrals);
-		if (READ_ONCE(direct->entries)) {
-			lent_once = true;
-			status->clock_offset = READ_ONCE(direct->clock_offset);
-		}
-		why = READ_ONCE(direct->why) ?: why;
-	}
-	strscpy(status->why, sentences[why], sizeof(status->why));
-	if (why)
-		status->state =
-			why == WHY_SILENT ? VMPROF_DIRECT_TAKEN_BACK : VMPROF_DIRECT_REFUSED;
-	else if (vm->started)
-		status->state = lent_once ? VMPROF_DIRECT_LENT : VMPROF_DIRECT_WAITING;
+	vp_hooks_exit();
+	vp_gic_exit();
 }
+
+const struct vp_direct_arch vp_direct_arch = {
+	.silent = "the guest's handler has not acknowledged an interrupt for a second",
+	.hook = hook,
+	.unhook = vp_hooks_clear,
+	.part = part,
+	.begin = begin_anew,
+	.status = status,
+	.exit = leave,
+};

@@ -13,7 +13,6 @@
 #include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
-#include <linux/version.h>
 
 #include <asm/desc.h>
 
@@ -23,56 +22,33 @@
 #include "vmcb_x86.h"
 
 #define SECOND	     1000000000ull
-#define WATCH	     (HZ / 4)
 #define FORWARDS_MAX 100     /* a second, of one vCPU */
 #define VNMI	     BIT(26) /* vmcb.control.int_ctl: V_NMI_ENABLE */
 #define GATE	     2
 
-enum why {
-	WHY_NOTHING,
-	WHY_LAYOUT,
-	WHY_SEV_ES,
-	WHY_VNMI,
-	WHY_ID,
-	WHY_GATE,
-	WHY_SILENT,
-};
-
-static const char *const sentences[] = {
-	[WHY_NOTHING] = "",
-	[WHY_LAYOUT] = "this host's KVM does not keep a vCPU's VMCB where it is known to be",
-	[WHY_SEV_ES] = "the VM's registers are encrypted (SEV-ES)",
-	[WHY_VNMI] = "the VM has virtual NMIs (load kvm_amd with vnmi=0)",
-	[WHY_ID] = "a vCPU's APIC id is above 511",
-	[WHY_GATE] = "the guest's gate of NMIs leads to another place than its row says",
-	[WHY_SILENT] = "the guest's handler has not acknowledged an NMI for a second",
-};
-
-/* A vCPU's row. Changed on the CPU that runs it, but for wanted. */
-struct vp_direct {
+/* A vCPU's row. */
+struct row {
+	struct vp_direct direct;
 	struct vp_nmi nmi;
 	u64 period;
 	u64 entry; /* of the guest's NMI handler */
 	u32 *post; /* in the log, of all vCPUs */
 	const u32 *taken;
-	bool wanted; /* it is to have its NMIs */
-	bool known;  /* it has been found fit */
-	bool lent;   /* since the last entry, until its exit has been dealt with */
-	u32 why;     /* enum why: it is not to have them any more */
+	bool known; /* it has been found fit */
+	bool lent;  /* since the last entry, until its exit has been dealt with */
 	struct vmcb *vmcb;
-	u64 entered; /* ns, at the last entry with them */
-	u64 silent;  /* ns that it has run since, all of whose exits had the same NMI waiting */
-	u32 silent_nmi;
-	u64 forwards_since, entries, kept[VP_KEEP_HELD + 1], clock_offset;
+	u64 entered;	/* ns, at the last entry with them */
+	u32 silent_nmi; /* the number of the NMI that the silence is about */
+	u64 forwards_since, kept[VP_KEEP_HELD + 1];
 	u32 forwards;
 };
 
-extern struct tracepoint __tracepoint_kvm_entry, __tracepoint_kvm_exit;
+extern struct tracepoint __tracepoint_kvm_exit;
 
-static DEFINE_MUTEX(lock); /* the list, the hooks */
-static LIST_HEAD(vms);
-static void watch(struct work_struct *work);
-static DECLARE_DELAYED_WORK(watchdog, watch);
+static struct row *row_of(const struct vp_vcpu *vcpu)
+{
+	return container_of(vcpu->direct, struct row, direct);
+}
 
 /* ------------------------------------------------------------------ conditions */
 
@@ -123,131 +99,131 @@ static u64 gate_address(struct kvm_vcpu *guest, const struct vmcb *vmcb)
 }
 
 /* What a VM must be like is known when it runs only. */
-static enum why find_why(struct vp_direct *direct, struct kvm_vcpu *guest, const struct vmcb *vmcb)
+static const char *find_why(struct row *row, struct kvm_vcpu *guest, const struct vmcb *vmcb)
 {
 	if (!vmcb || !vp_nmi_exits(vmcb))
-		return WHY_LAYOUT;
+		return "this host's KVM does not keep a vCPU's VMCB where it is known to be";
 	if (vmcb->control.nested_ctl & SVM_NESTED_CTL_SEV_ES_ENABLE)
-		return WHY_SEV_ES;
+		return "the VM's registers are encrypted (SEV-ES)";
 	if (vmcb->control.int_ctl & VNMI)
-		return WHY_VNMI;
+		return "the VM has virtual NMIs (load kvm_amd with vnmi=0)";
 	if (guest->vcpu_id >= VMPROF_LOG_NMI_SLOTS)
-		return WHY_ID;
-	if (!direct->known && gate_address(guest, vmcb) != direct->entry)
-		return WHY_GATE;
-	return WHY_NOTHING;
+		return "a vCPU's APIC id is above 511";
+	if (!row->known && gate_address(guest, vmcb) != row->entry)
+		return "the guest's gate of NMIs leads to another place than its row says";
+	return NULL;
 }
 
 /* From now on its NMIs are counted where the guest sees it; none is under way. */
-static void make_known(struct vp_direct *direct, const struct kvm_vcpu *guest)
+static void make_known(struct row *row, const struct kvm_vcpu *guest)
 {
-	direct->known = true;
-	vp_nmi_meet(&direct->nmi, direct->post + guest->vcpu_id, direct->taken + guest->vcpu_id);
+	row->known = true;
+	vp_nmi_meet(&row->nmi, row->post + guest->vcpu_id, row->taken + guest->vcpu_id);
 }
 
 /* ------------------------------------------------------------------ a VM is given a CPU */
 
 /* NMIs go to the guest's own handler, at its kernel's level, until the next exit. */
-static void set_vector(struct vp_direct *direct)
+static void set_vector(struct row *row)
 {
-	vp_set_nmi_exits(direct->vmcb, false);
-	direct->lent = true;
-	direct->entries++;
-	direct->entered = ktime_get_mono_fast_ns();
-	WRITE_ONCE(direct->nmi.cpu, smp_processor_id());
+	vp_set_nmi_exits(row->vmcb, false);
+	row->lent = true;
+	row->direct.entries++;
+	row->entered = ktime_get_mono_fast_ns();
+	WRITE_ONCE(row->nmi.cpu, smp_processor_id());
 }
 
 /* Acquisition, when a VM of the table is assigned to this CPU. */
-static void acquire(struct vp_direct *direct, struct kvm_vcpu *guest)
+static void acquire(struct row *row, struct kvm_vcpu *guest)
 {
 	enum vp_guard guard;
-	enum why why;
+	const char *why;
 	bool nested;
 
-	direct->vmcb = vp_vmcb(guest, &nested);
+	row->vmcb = vp_vmcb(guest, &nested);
 	if (nested)
 		return;
-	why = find_why(direct, guest, direct->vmcb);
+	why = find_why(row, guest, row->vmcb);
 	if (why) {
-		WRITE_ONCE(direct->why, why);
-		WRITE_ONCE(direct->wanted, false);
+		WRITE_ONCE(row->direct.why, why);
+		WRITE_ONCE(row->direct.wanted, false);
 		return;
 	}
-	if (!direct->known)
-		make_known(direct, guest);
-	direct->clock_offset = -direct->vmcb->control.tsc_offset;
-	guard = vp_guard(guest, direct->vmcb, direct->entry);
-	direct->kept[guard]++;
+	if (!row->known)
+		make_known(row, guest);
+	row->direct.clock_offset = -row->vmcb->control.tsc_offset;
+	guard = vp_guard(guest, row->vmcb, row->entry);
+	row->kept[guard]++;
 	if (guard == VP_EXPOSED)
-		set_vector(direct);
+		set_vector(row);
 }
 
 /* ------------------------------------------------------------------ the CPU is taken away */
 
 /* Time that the vCPU has not run, since it waits or another one has the CPU, says nothing of its
  * handler; nor does an NMI that was sent to another CPU. */
-static void note_silence(struct vp_direct *direct)
+static void note_silence(struct row *row)
 {
-	struct vp_nmi *nmi = &direct->nmi;
+	struct vp_nmi *nmi = &row->nmi;
 	u32 sent = READ_ONCE(nmi->sent);
 
 	if (!vp_nmi_waits(nmi) || READ_ONCE(nmi->sent_to) != smp_processor_id() ||
-	    direct->silent_nmi != sent)
-		WRITE_ONCE(direct->silent, 0);
+	    row->silent_nmi != sent)
+		WRITE_ONCE(row->direct.silent, 0);
 	else
-		WRITE_ONCE(direct->silent,
-			   direct->silent + ktime_get_mono_fast_ns() - direct->entered);
-	direct->silent_nmi = sent;
+		WRITE_ONCE(row->direct.silent,
+			   row->direct.silent + ktime_get_mono_fast_ns() - row->entered);
+	row->silent_nmi = sent;
 }
 
 /* A guest that hands on what it likes must not keep the host busy with it. */
-static bool may_forward(struct vp_direct *direct)
+static bool may_forward(struct row *row)
 {
 	u64 now = ktime_get_mono_fast_ns();
 
-	if (now - direct->forwards_since > SECOND) {
-		direct->forwards_since = now;
-		direct->forwards = 0;
+	if (now - row->forwards_since > SECOND) {
+		row->forwards_since = now;
+		row->forwards = 0;
 	}
-	return direct->forwards++ < FORWARDS_MAX;
+	return row->forwards++ < FORWARDS_MAX;
 }
 
 /* The guest's kernel says of an NMI that it has taken that it is not its own. KVM, which knows no
  * such call, answers it. */
-static void take_back(struct vp_direct *direct)
+static void take_back(struct row *row)
 {
-	const struct vmcb *vmcb = direct->vmcb;
+	const struct vmcb *vmcb = row->vmcb;
 
 	if (vmcb->control.exit_code != SVM_EXIT_VMMCALL || vmcb->save.cpl ||
-	    (u32)vmcb->save.rax != VMPROF_LOG_NMI_FOREIGN || !may_forward(direct))
+	    (u32)vmcb->save.rax != VMPROF_LOG_NMI_FOREIGN || !may_forward(row))
 		return;
-	atomic64_inc(&direct->nmi.foreign);
+	atomic64_inc(&row->nmi.foreign);
 	vp_nmi_take_back();
 }
 
 /* Everything as the host has left it. */
-static void restore(struct vp_direct *direct)
+static void restore(struct row *row)
 {
-	WRITE_ONCE(direct->nmi.cpu, -1);
-	vp_set_nmi_exits(direct->vmcb, true);
-	note_silence(direct);
-	smp_store_release(&direct->lent, false);
+	WRITE_ONCE(row->nmi.cpu, -1);
+	vp_set_nmi_exits(row->vmcb, true);
+	note_silence(row);
+	smp_store_release(&row->lent, false);
 }
 
 /* Before KVM looks at why it was; interrupts may be on. */
 static void on_exit(void *unused, struct kvm_vcpu *guest, u32 isa)
 {
-	struct vp_direct *direct;
+	struct row *row;
 	struct vp_vcpu *vcpu;
 
 	rcu_read_lock();
 	vcpu = vp_vcpu_of(current);
-	direct = vcpu ? vcpu->direct : NULL;
-	if (direct && direct->vmcb) {
-		if (direct->lent)
-			restore(direct);
-		take_back(direct);
-		direct->vmcb = NULL;
+	row = vcpu && vcpu->direct ? row_of(vcpu) : NULL;
+	if (row && row->vmcb) {
+		if (row->lent)
+			restore(row);
+		take_back(row);
+		row->vmcb = NULL;
 	}
 	rcu_read_unlock();
 }
@@ -255,22 +231,15 @@ static void on_exit(void *unused, struct kvm_vcpu *guest, u32 isa)
 /* ------------------------------------------------------------------ hooks */
 
 /* Interrupts are off. */
-#if LINUX_VERSION_CODE >= KERNEL_VERSION(6, 9, 0)
-static void on_entry(void *unused, struct kvm_vcpu *guest, bool force_immediate_exit)
-#else
-static void on_entry(void *unused, struct kvm_vcpu *guest)
-#endif
+void vp_direct_on_entry(struct vp_direct *direct, struct kvm_vcpu *guest)
 {
-	struct vp_vcpu *vcpu = vp_vcpu_of(current);
-	struct vp_direct *direct = vcpu ? vcpu->direct : NULL;
+	struct row *row = container_of(direct, struct row, direct);
 
-	if (!direct)
-		return;
 	/* KVM has dealt with an exit on the spot, and told nobody. */
-	if (direct->lent)
-		restore(direct);
+	if (row->lent)
+		restore(row);
 	if (READ_ONCE(direct->wanted))
-		acquire(direct, guest);
+		acquire(row, guest);
 }
 
 static int hook(void)
@@ -281,20 +250,12 @@ static int hook(void)
 		return err;
 	err = tracepoint_probe_register(&__tracepoint_kvm_exit, on_exit, NULL);
 	if (err)
-		goto nmi;
-	err = tracepoint_probe_register(&__tracepoint_kvm_entry, on_entry, NULL);
-	if (!err)
-		return 0;
-	tracepoint_probe_unregister(&__tracepoint_kvm_exit, on_exit, NULL);
-nmi:
-	tracepoint_synchronize_unregister();
-	vp_nmi_unhook();
+		vp_nmi_unhook();
 	return err;
 }
 
 static void unhook(void)
 {
-	tracepoint_probe_unregister(&__tracepoint_kvm_entry, on_entry, NULL);
 	tracepoint_probe_unregister(&__tracepoint_kvm_exit, on_exit, NULL);
 	tracepoint_synchronize_unregister();
 	vp_nmi_unhook();
@@ -304,25 +265,20 @@ static void unhook(void)
 
 int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *event, u32 nr)
 {
-	struct vp_direct *direct;
+	struct row *row;
 
 	if (nr != 1 || event->type != PERF_TYPE_SOFTWARE ||
 	    event->config != PERF_COUNT_SW_CPU_CLOCK || event->config1 || event->config2 ||
 	    event->period < VMPROF_CLOCK_PERIOD_MIN || event->period > VMPROF_LOG_PERIOD_MAX ||
 	    (event->flags & ~VMP_COUNT_FLAGS))
 		return -EINVAL;
-	direct = kzalloc(sizeof(*direct), GFP_KERNEL);
-	if (!direct)
+	row = kzalloc(sizeof(*row), GFP_KERNEL);
+	if (!row)
 		return -ENOMEM;
-	direct->period = event->period;
-	vp_nmi_begin(&direct->nmi);
-	vcpu->direct = direct;
+	row->period = event->period;
+	vp_nmi_begin(&row->nmi);
+	vcpu->direct = &row->direct;
 	return 0;
-}
-
-void vp_direct_free(struct vp_vcpu *vcpu)
-{
-	kfree(vcpu->direct);
 }
 
 struct vp_log *vp_direct_pin(const struct vmprof_attach *attach)
@@ -353,80 +309,53 @@ void vp_direct_unpin(struct vp_log *log)
 	kfree(log);
 }
 
-int vp_direct_attach(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
+static int attach_log(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
 {
 	struct vp_nmis *nmis;
 	u32 i;
-	int err;
 
 	if (!log)
 		return -EINVAL;
-	nmis = vp_nmis_new(vm->nr_vcpus, vm->vcpus[0].direct->period);
+	nmis = vp_nmis_new(vm->nr_vcpus, row_of(&vm->vcpus[0])->period);
 	if (!nmis)
 		return -ENOMEM;
-	nmis->log = log;
 	for (i = 0; i < vm->nr_vcpus; i++) {
-		struct vp_direct *direct = vm->vcpus[i].direct;
+		struct row *row = row_of(&vm->vcpus[i]);
 
-		nmis->of[i] = &direct->nmi;
-		direct->entry = attach->handler;
-		direct->post = page_address(log->pages[0]) + VMPROF_LOG_NMI;
-		direct->taken = page_address(log->pages[1]) + VMPROF_LOG_NMI;
+		nmis->of[i] = &row->nmi;
+		row->entry = attach->handler;
+		row->post = page_address(log->pages[0]) + VMPROF_LOG_NMI;
+		row->taken = page_address(log->pages[1]) + VMPROF_LOG_NMI;
 	}
-	mutex_lock(&lock);
-	err = list_empty(&vms) ? hook() : 0;
-	if (!err) {
-		if (list_empty(&vms))
-			schedule_delayed_work(&watchdog, WATCH);
-		list_add_tail(&vm->direct, &vms);
-		vm->nmis = nmis;
-	}
-	mutex_unlock(&lock);
-	if (err)
-		kfree(nmis);
-	return err;
+	vm->nmis = nmis;
+	return 0;
 }
 
-void vp_direct_detach(struct vp_vm *vm)
+static void part(struct vp_vm *vm)
 {
-	if (!vm->nmis)
-		return;
-	vp_direct_stop(vm);
 	vp_nmis_forget(vm->nmis);
-	mutex_lock(&lock);
-	list_del_init(&vm->direct);
-	if (list_empty(&vms)) {
-		cancel_delayed_work(&watchdog);
-		unhook();
-	}
-	mutex_unlock(&lock);
-	vp_direct_unpin(vm->nmis->log);
+}
+
+static void detach(struct vp_vm *vm)
+{
 	kfree(vm->nmis);
 	vm->nmis = NULL;
 }
 
-void vp_direct_exit(void)
-{
-	cancel_delayed_work_sync(&watchdog);
-}
-
 /* ------------------------------------------------------------------ start, stop */
 
-void vp_direct_start(struct vp_vm *vm)
+static void begin(struct vp_direct *direct)
 {
-	u32 i;
+	struct row *row = container_of(direct, struct row, direct);
 
-	for (i = 0; i < vm->nr_vcpus; i++) {
-		struct vp_direct *direct = vm->vcpus[i].direct;
+	vp_nmi_begin(&row->nmi);
+	row->known = false;
+	direct->silent = 0;
+	memset(row->kept, 0, sizeof(row->kept));
+}
 
-		vp_nmi_begin(&direct->nmi);
-		direct->known = false;
-		direct->why = WHY_NOTHING;
-		direct->silent = 0;
-		direct->entries = 0;
-		memset(direct->kept, 0, sizeof(direct->kept));
-		smp_store_release(&direct->wanted, true);
-	}
+static void start(struct vp_vm *vm)
+{
 	vp_nmis_start(vm->nmis);
 }
 
@@ -435,55 +364,29 @@ static bool any_lent(const struct vp_vm *vm)
 	u32 i;
 
 	for (i = 0; i < vm->nr_vcpus; i++)
-		if (smp_load_acquire(&vm->vcpus[i].direct->lent))
+		if (smp_load_acquire(&row_of(&vm->vcpus[i])->lent))
 			return true;
 	return false;
 }
 
 /* A vCPU that has left its guest deals with that exit before anything else, but it may have to wait
  * for a CPU. */
-static void take_all_back(struct vp_vm *vm)
+static void stop(struct vp_vm *vm)
 {
-	u32 i;
-
-	for (i = 0; i < vm->nr_vcpus; i++)
-		WRITE_ONCE(vm->vcpus[i].direct->wanted, false);
-	vp_leave_guests();
 	while (any_lent(vm))
 		msleep(1);
-}
-
-void vp_direct_stop(struct vp_vm *vm)
-{
-	take_all_back(vm);
 	vp_nmis_stop(vm->nmis);
 }
 
-/* A vCPU that does not take its NMI is only known to be silent if it exits. */
-static void watch(struct work_struct *work)
+static void taken_back(struct vp_vm *vm)
 {
-	struct vp_vm *vm;
-	u32 i, k;
-
-	vp_leave_guests();
-	mutex_lock(&lock);
-	list_for_each_entry(vm, &vms, direct) for (i = 0; i < vm->nr_vcpus; i++)
-	{
-		if (READ_ONCE(vm->vcpus[i].direct->silent) < SECOND)
-			continue;
-		WRITE_ONCE(vm->nmis->over, true);
-		for (k = 0; k < vm->nr_vcpus; k++)
-			if (xchg(&vm->vcpus[k].direct->wanted, false))
-				WRITE_ONCE(vm->vcpus[k].direct->why, WHY_SILENT);
-	}
-	if (!list_empty(&vms))
-		schedule_delayed_work(&watchdog, WATCH);
-	mutex_unlock(&lock);
+	WRITE_ONCE(vm->nmis->over, true);
 }
 
-static void add_nmis(struct vmprof_status *status, struct vp_direct *direct)
+static void status(struct vp_direct *direct, struct vmprof_status *status)
 {
-	struct vp_nmi *nmi = &direct->nmi;
+	struct row *row = container_of(direct, struct row, direct);
+	struct vp_nmi *nmi = &row->nmi;
 
 	if (nmi->taken)
 		vp_nmi_waits(nmi);
@@ -496,31 +399,21 @@ static void add_nmis(struct vmprof_status *status, struct vp_direct *direct)
 	status->late += atomic64_read(&nmi->late);
 	status->foreign += atomic64_read(&nmi->foreign);
 	status->unsent += atomic64_read(&nmi->unsent);
-	status->kept_entry += READ_ONCE(direct->kept[VP_KEEP_ENTRY]);
-	status->kept_injected += READ_ONCE(direct->kept[VP_KEEP_INJECTED]);
-	status->held += READ_ONCE(direct->kept[VP_KEEP_HELD]);
+	status->kept_entry += READ_ONCE(row->kept[VP_KEEP_ENTRY]);
+	status->kept_injected += READ_ONCE(row->kept[VP_KEEP_INJECTED]);
+	status->held += READ_ONCE(row->kept[VP_KEEP_HELD]);
 }
 
-void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
-{
-	bool lent_once = false;
-	u32 i, why = WHY_NOTHING;
-
-	for (i = 0; i < vm->nr_vcpus; i++) {
-		struct vp_direct *direct = vm->vcpus[i].direct;
-
-		add_nmis(status, direct);
-		status->entries += READ_ONCE(direct->entries);
-		if (READ_ONCE(direct->entries)) {
-			lent_once = true;
-			status->clock_offset = READ_ONCE(direct->clock_offset);
-		}
-		why = READ_ONCE(direct->why) ?: why;
-	}
-	strscpy(status->why, sentences[why], sizeof(status->why));
-	if (why)
-		status->state =
-			why == WHY_SILENT ? VMPROF_DIRECT_TAKEN_BACK : VMPROF_DIRECT_REFUSED;
-	else if (vm->started)
-		status->state = lent_once ? VMPROF_DIRECT_LENT : VMPROF_DIRECT_WAITING;
-}
+const struct vp_direct_arch vp_direct_arch = {
+	.silent = "the guest's handler has not acknowledged an NMI for a second",
+	.hook = hook,
+	.unhook = unhook,
+	.attach = attach_log,
+	.detach = detach,
+	.part = part,
+	.begin = begin,
+	.start = start,
+	.stop = stop,
+	.taken_back = taken_back,
+	.status = status,
+};

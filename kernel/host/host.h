@@ -83,6 +83,7 @@ struct vp_vm {
 	bool registers; /* are wanted with each sample */
 	bool started;
 	struct list_head direct; /* direct.h */
+	struct vp_log *log;	 /* the same; or null */
 	struct vp_nmis *nmis;	 /* nmi_x86.h */
 	u32 turn, turns;	 /* of events that take turns, see core/sched.h */
 	u8 turn_of[VMP_EVENTS_MAX];

@@ -41,8 +41,7 @@ struct vp_log {
 struct vp_nmis {
 	struct hrtimer timer;
 	u64 period; /* ns */
-	struct vp_log *log;
-	bool over; /* no more are wanted, although it has not been stopped */
+	bool over;  /* no more are wanted, although it has not been stopped */
 	u32 nr;
 	struct vp_nmi *of[]; /* [nr] */
 };
