@@ -50,8 +50,8 @@ static int events_ok(const struct vmprof_log_event *events, u32 nr, u32 source)
 	for (i = 0; i < nr; i++) {
 		if (!events[i].flags || (events[i].flags & ~(u32)VMP_COUNT_FLAGS))
 			return 0;
-		if (source == VMPROF_SOURCE_DIRECT && (events[i].period < VMPROF_LOG_PERIOD_MIN ||
-						       events[i].period > VMPROF_LOG_PERIOD_MAX))
+		if (source != VMPROF_SOURCE_PERF && (events[i].period < VMPROF_LOG_PERIOD_MIN ||
+						     events[i].period > VMPROF_LOG_PERIOD_MAX))
 			return 0;
 		if (!events[i].period)
 			return 0;

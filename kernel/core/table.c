@@ -36,7 +36,7 @@ static int row_ok(const struct vmp_row *row, u64 counters)
 		return 0;
 	if (row->delivery >= VMP_DELIVERIES || (row->flags & ~VMP_ROW_FLAGS))
 		return 0;
-	if (row->delivery == VMP_DELIVER_DIRECT && !row->handler)
+	if (row->delivery != VMP_DELIVER_HOST && !row->handler)
 		return 0;
 	for (i = 0; i < row->nr; i++)
 		if (!control_ok(&row->controls[i], counters))

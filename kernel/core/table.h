@@ -50,8 +50,9 @@ struct vmp_row {
 	u64 vm;	      /* the VM; not 0 */
 	u32 delivery; /* enum vmp_delivery */
 	u32 flags;    /* VMP_ROW_... */
-	u64 handler;  /* where the guest's handler is, if delivery is direct */
-	u32 nr;	      /* events, 1 to VMP_EVENTS_MAX */
+	u64 handler; /* the guest's: where it is (direct), which interrupt is raised for it (inject)
+		      */
+	u32 nr;	     /* events, 1 to VMP_EVENTS_MAX */
 	struct vmp_control controls[VMP_EVENTS_MAX];
 	/* Made by the table: */
 	u32 slices;		  /* how many turns the events take; 1: all at once */
@@ -81,10 +82,10 @@ void vmp_table_init(struct vmp_table *table, u64 counters, struct vmp_row *rows,
 
 /*
  * Copies the row into the table and shares the counters anew; other rows' counters may move.
- * Returns 0 or -VMP_EINVAL     vm 0, no or too many events, an unknown flag or delivery, a direct
- * one without handler, an event that no counter of this CPU counts, or in neither mode; -VMP_EBUSY
- * the VM has a row; -VMP_EFULL      max rows are there; -VMP_ECOUNTERS  the events do not fit into
- * the counters at once and VMP_ROW_MULTIPLEX is not set. The table is unchanged then.
+ * Returns 0 or -VMP_EINVAL     vm 0, no or too many events, an unknown flag or delivery, one to the
+ * guest without handler, an event that no counter of this CPU counts, or in neither mode;
+ * -VMP_EBUSY the VM has a row; -VMP_EFULL      max rows are there; -VMP_ECOUNTERS  the events do
+ * not fit into the counters at once and VMP_ROW_MULTIPLEX is not set. The table is unchanged then.
  */
 int vmp_table_put(struct vmp_table *table, const struct vmp_row *row);
 

@@ -30,7 +30,7 @@ struct vg_cpu {
 	bool busy;  /* a handler is writing: another one has interrupted it */
 	u64 missed; /* samples of such; to be said when the ring is free again */
 	u64 overflows, spurious;
-	u64 periods[VMPROF_LOG_EVENTS_MAX]; /* direct: of the samples at hand */
+	u64 periods[VMPROF_LOG_EVENTS_MAX]; /* of lent counters: of the samples at hand */
 	u32 last_pid;			    /* whose name was written last */
 	char last_comm[TASK_COMM_LEN];
 	struct vmp_guest_sample sample; /* one that does not lie in the ring in one piece */
@@ -40,7 +40,8 @@ struct vg_cpu {
 
 /* What is served. Changed only while no handler runs. */
 struct vg_request {
-	void *log; /* from page 0 on */
+	void *log;  /* from page 0 on */
+	u32 number; /* of the request */
 	u32 source, chain, nr;
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
 };
@@ -70,7 +71,7 @@ void vg_sample(struct pt_regs *regs, u32 event, u64 period, u64 time);
 
 /*
  * A source: what calls vg_sample(). start makes the handlers of vg_request ready and fills in
- * row->handler if it is one that the host calls; 0, or -errno with the sentence in row->why. stop
+ * row->handler if the host has a part in it; 0, or -errno with the sentence in row->why. stop
  * returns when no handler runs any more.
  */
 struct vg_source {
@@ -81,5 +82,8 @@ struct vg_source {
 extern const struct vg_source vg_source_perf;
 extern const struct vg_source vg_source_direct;
 void vg_direct_exit(void); /* it is not started again */
+#ifdef CONFIG_ARM64
+extern const struct vg_source vg_source_inject;
+#endif
 
 #endif

@@ -1,13 +1,17 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * A physical counter as the source: the host lends this VM its PMU and lets the PMU's interrupt
- * come here as a FIQ. The host has loaded the counters with the row; here they are only started
- * again after each overflow. PMU registers are touched in that interrupt and nowhere else: at any
- * other time they may be the host's, which answers with an undefined instruction.
+ * A physical counter as the source: the host lends this VM its PMU, and the PMU's interrupt comes
+ * here as a FIQ (direct), or goes to the host, which raises another one here (inject). The host has
+ * loaded the counters with the row; here they are only started again after each overflow. PMU
+ * registers are touched in that interrupt and nowhere else: at any other time they may be the
+ * host's, which answers with an undefined instruction.
  */
+#include <asm/irq_regs.h>
+
 #include "../arm64/pmu.h"
 #include "fiq_arm64.h"
 #include "guest.h"
+#include "irq_arm64.h"
 
 /*
  * The counter goes on from where it is: what was counted since the overflow is part of the next
@@ -29,30 +33,43 @@ static u64 start_again(u32 counter, u64 period)
 	return period + more;
 }
 
-static void on_fiq(struct pt_regs *regs)
+static u32 all_counters(void)
+{
+	return BIT(vg_request.nr) - 1;
+}
+
+/* Inline: a direct sample is some hundred instructions in all. */
+static __always_inline void take_overflows(struct pt_regs *regs)
 {
 	u64 time = vg_clock(), overflows = read_sysreg(pmovsclr_el0);
 	struct vg_cpu *cpu = this_cpu_ptr(&vg_cpus);
 	u32 left, i;
 
-	/* The line falls with the bits: there is nothing to be said to the interrupt controller.
-	 * They go first, so that no exit finds a counter that was started again and yet waits. */
+	/* They go first, so that no exit finds a counter that was started again and yet waits. */
 	write_sysreg(overflows, pmovsclr_el0);
 	isb();
 	if (!overflows)
 		cpu->spurious++;
-	for (left = overflows & (BIT(vg_request.nr) - 1); left; left &= left - 1) {
+	for (left = overflows & all_counters(); left; left &= left - 1) {
 		i = __ffs(left);
 		cpu->periods[i] = start_again(i, vg_request.events[i].period);
 	}
-	for (left = overflows & (BIT(vg_request.nr) - 1); left; left &= left - 1) {
+	for (left = overflows & all_counters(); left; left &= left - 1) {
 		i = __ffs(left);
 		cpu->overflows++;
 		vg_sample(regs, i, cpu->periods[i], time);
 	}
 }
 
-static int start(struct vmprof_log_guest *row)
+/* ------------------------------------------------------------------ direct */
+
+/* The line falls with the overflows: there is nothing to be said to the interrupt controller. */
+static void on_fiq(struct pt_regs *regs)
+{
+	take_overflows(regs);
+}
+
+static int start_direct(struct vmprof_log_guest *row)
 {
 	int err = vg_fiq_take(on_fiq);
 
@@ -71,4 +88,46 @@ void vg_direct_exit(void)
 	vg_fiq_exit();
 }
 
-const struct vg_source vg_source_direct = {start, vg_fiq_give_back};
+const struct vg_source vg_source_direct = {start_direct, vg_fiq_give_back};
+
+/* ------------------------------------------------------------------ inject */
+
+/* A VM that stood still may find that the host's program has gone meanwhile, and the PMU with it.
+ */
+static bool is_withdrawn(void)
+{
+	const struct vmprof_log_host *host = vg_request.log;
+
+	return vmp_load_acquire(&host->request) != vg_request.number;
+}
+
+/*
+ * The host has switched the counters' interrupts off, since an overflow waited. That they are on
+ * again tells it that this one is dealt with: from then on it may take the PMU away, so that
+ * nothing of it is touched behind that.
+ */
+static irqreturn_t on_irq(int irq, void *unused)
+{
+	if (is_withdrawn())
+		return IRQ_HANDLED;
+	take_overflows(get_irq_regs());
+	write_sysreg(all_counters(), pmintenset_el1);
+	isb();
+	return IRQ_HANDLED;
+}
+
+static int start_inject(struct vmprof_log_guest *row)
+{
+	int number = vg_irq_take(on_irq);
+
+	if (number < 0) {
+		scnprintf(row->why, sizeof(row->why),
+			  "the guest's kernel has no interrupt of a GICv3 to spare (error %d)",
+			  -number);
+		return number;
+	}
+	row->handler = number;
+	return 0;
+}
+
+const struct vg_source vg_source_inject = {start_inject, vg_irq_give_back};

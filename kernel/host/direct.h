@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The direct delivery: the counter's interrupt goes to the guest's own handler, with no exit to the
- * hypervisor. While a VM of the table whose delivery is direct has a CPU, that CPU's counters and
- * the way of their interrupt are the VM's; at each exit the host has its own back, bit for bit.
+ * Delivery to the guest: direct, where the counter's interrupt goes to its own handler with no exit
+ * to the hypervisor, and inject, where the host takes it and raises the guest's. While such a VM of
+ * the table has a CPU, that CPU's counters, and with direct delivery the way of their interrupt,
+ * are the VM's; at each exit the host has its own back, bit for bit.
  */
 #ifndef VMPROF_DIRECT_H
 #define VMPROF_DIRECT_H
@@ -21,9 +22,14 @@ struct vp_direct {
 	u64 clock_offset;
 };
 
-/* Why this host does not do it for one who asks with these VMPROF_ATTACH_... flags, a sentence;
- * null if it does. */
-const char *vp_direct_refusal(u32 flags);
+static inline bool vp_to_guest(u32 delivery)
+{
+	return delivery == VMP_DELIVER_DIRECT || delivery == VMP_DELIVER_INJECT;
+}
+
+/* Why this host does not do such a delivery for one who asks with these VMPROF_ATTACH_... flags, a
+ * sentence; null if it does. */
+const char *vp_direct_refusal(u32 delivery, u32 flags);
 
 #ifdef CONFIG_ARM64
 /* The pmu whose counters are lent, or null: once, before anything else. */

@@ -72,8 +72,10 @@ static bool nmi_watchdog_is_off(void)
 	return off;
 }
 
-const char *vp_direct_refusal(u32 flags)
+const char *vp_direct_refusal(u32 delivery, u32 flags)
 {
+	if (delivery == VMP_DELIVER_INJECT)
+		return "no interrupts are injected on x86";
 	if (!boot_cpu_has(X86_FEATURE_SVM))
 		return "direct delivery on VMX needs hardware that it has not been tried on";
 	if (num_online_cpus() < 2)

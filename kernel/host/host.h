@@ -59,7 +59,7 @@ struct vp_vcpu {
 	u8 *memory_copy; /* and for its segments, VP_SEGMENTS_SIZE(vm) bytes */
 	u64 area;	 /* see struct vmprof_want */
 	struct vp_event *events;
-	struct vp_direct *direct; /* direct.h; null with other deliveries, and all of the above but
+	struct vp_direct *direct; /* direct.h; null if the host delivers, and all of the above but
 				     task and node is unused with this one */
 };
 

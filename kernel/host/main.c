@@ -43,10 +43,21 @@ static int copy_out(void __user *to, const void *from, size_t known, u32 size)
 	return copy_to_user(to, from, min_t(size_t, known, size)) ? -EFAULT : 0;
 }
 
+/* Also why not, if so. */
+static void add_delivery(struct vmprof_info *info, u32 delivery, char why_not[VMPROF_WHY])
+{
+	const char *refusal = vp_direct_refusal(delivery, 0);
+
+	if (!refusal)
+		info->deliveries |= 1u << delivery;
+	else if (!vp_direct_refusal(delivery, VMPROF_ATTACH_EXPERIMENTAL))
+		info->experimental |= 1u << delivery;
+	strscpy(why_not, refusal ?: "", VMPROF_WHY);
+}
+
 static long ioctl_info(void __user *arg)
 {
 	struct vmprof_info info;
-	const char *refusal = vp_direct_refusal(0);
 	u32 size;
 	int err = copy_in(&info, sizeof(info), arg, &size);
 
@@ -56,13 +67,12 @@ static long ioctl_info(void __user *arg)
 		.size = size,
 		.abi = VMPROF_ABI,
 		.counters = vp_row_counters(),
-		.deliveries = 1u << VMP_DELIVER_HOST | (refusal ? 0 : 1u << VMP_DELIVER_DIRECT),
+		.deliveries = 1u << VMP_DELIVER_HOST,
 		.sample_flags = vp_arch_sample_flags,
 		.vms = vp_rows(),
 	};
-	if (refusal && !vp_direct_refusal(VMPROF_ATTACH_EXPERIMENTAL))
-		info.experimental = 1u << VMP_DELIVER_DIRECT;
-	strscpy(info.why_not_direct, refusal ?: "", sizeof(info.why_not_direct));
+	add_delivery(&info, VMP_DELIVER_DIRECT, info.why_not_direct);
+	add_delivery(&info, VMP_DELIVER_INJECT, info.why_not_inject);
 	return copy_out(arg, &info, sizeof(info), size);
 }
 

@@ -68,7 +68,7 @@ static int vcpu_new(struct vp_vcpu *vcpu, const struct vmprof_attach *attach,
 	u32 i;
 	int err;
 
-	if (vm->delivery == VMP_DELIVER_DIRECT)
+	if (vp_to_guest(vm->delivery))
 		return vp_direct_new(vcpu, events, attach->nr_events);
 	vcpu->memory = vmalloc_user(PAGE_SIZE + attach->ring_size);
 	vcpu->events = kcalloc(attach->nr_events, sizeof(*vcpu->events), GFP_KERNEL);
@@ -109,7 +109,7 @@ static void detach(struct vp_vm *vm)
 	u32 i;
 
 	cancel_delayed_work_sync(&vm->rotate);
-	if (vm->delivery == VMP_DELIVER_DIRECT)
+	if (vp_to_guest(vm->delivery))
 		vp_direct_detach(vm);
 	vp_row_remove(vm);
 	for (i = 0; i < vm->nr_vcpus; i++)
@@ -132,7 +132,7 @@ void vp_vm_free(struct vp_vm *vm)
 
 static bool attach_ok(const struct vmprof_attach *attach)
 {
-	if (attach->delivery == VMP_DELIVER_DIRECT)
+	if (vp_to_guest(attach->delivery))
 		return !attach->ring_size && !attach->stack_size && !attach->wakeup &&
 		       !(attach->flags & ~ATTACH_FLAGS) && !attach->sample_flags &&
 		       !attach->reserved && attach->handler;
@@ -175,15 +175,13 @@ static int find_threads(struct vp_vm *vm, const s32 *threads)
 
 static int delivery_ok(const struct vmprof_attach *attach)
 {
-	switch (attach->delivery) {
-	case VMP_DELIVER_HOST:
+	if (attach->delivery == VMP_DELIVER_HOST)
 		return 0;
-	case VMP_DELIVER_DIRECT:
-		if (!capable(CAP_SYS_ADMIN))
-			return -EPERM;
-		return vp_direct_refusal(attach->flags) ? -EOPNOTSUPP : 0;
-	}
-	return attach->delivery < VMP_DELIVERIES ? -EOPNOTSUPP : -EINVAL;
+	if (!vp_to_guest(attach->delivery))
+		return -EINVAL;
+	if (!capable(CAP_SYS_ADMIN))
+		return -EPERM;
+	return vp_direct_refusal(attach->delivery, attach->flags) ? -EOPNOTSUPP : 0;
 }
 
 int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *threads,
@@ -217,7 +215,7 @@ int vp_vm_attach(struct vp_vm *vm, struct vmprof_attach *attach, const s32 *thre
 	vm->nr_events = attach->nr_events;
 	for (i = 0; i < vm->nr_vcpus && !err; i++)
 		err = vcpu_new(&vm->vcpus[i], attach, events);
-	if (!err && vm->delivery == VMP_DELIVER_DIRECT)
+	if (!err && vp_to_guest(vm->delivery))
 		err = vp_direct_attach(vm, attach, log);
 	if (!err)
 		vp_row_publish(vm);
@@ -285,7 +283,7 @@ int vp_vm_start(struct vp_vm *vm)
 	if (vm->started)
 		return 0;
 	vm->started = true;
-	if (vm->delivery == VMP_DELIVER_DIRECT) {
+	if (vp_to_guest(vm->delivery)) {
 		vp_direct_start(vm);
 		return 0;
 	}
@@ -316,7 +314,7 @@ int vp_vm_stop(struct vp_vm *vm)
 	if (!vm->started)
 		return 0;
 	vm->started = false;
-	if (vm->delivery == VMP_DELIVER_DIRECT) {
+	if (vp_to_guest(vm->delivery)) {
 		vp_direct_stop(vm);
 		return 0;
 	}
@@ -352,7 +350,7 @@ int vp_vm_read(struct vp_vm *vm, struct vmprof_read *read)
 		return -ENXIO;
 	if (read->vcpu >= vm->nr_vcpus || read->event >= vm->nr_events)
 		return -EINVAL;
-	if (vm->delivery == VMP_DELIVER_DIRECT)
+	if (vp_to_guest(vm->delivery))
 		return -EOPNOTSUPP;
 	event = &vm->vcpus[read->vcpu].events[read->event];
 	if (event->perf->state == PERF_EVENT_STATE_ERROR)
@@ -367,7 +365,7 @@ int vp_vm_status(struct vp_vm *vm, struct vmprof_status *status)
 {
 	if (!vm->vcpus)
 		return -ENXIO;
-	if (vm->delivery != VMP_DELIVER_DIRECT)
+	if (!vp_to_guest(vm->delivery))
 		return -EOPNOTSUPP;
 	vp_direct_status(vm, status);
 	return 0;

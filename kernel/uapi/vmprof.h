@@ -38,6 +38,7 @@ struct vmprof_info {
 	__u32 vms;	    /* that are being profiled now */
 	__u32 experimental; /* deliveries that work only with VMPROF_ATTACH_EXPERIMENTAL */
 	char why_not_direct[VMPROF_WHY]; /* a sentence; empty if direct delivery works here */
+	char why_not_inject[VMPROF_WHY]; /* the same of interrupts that the host raises */
 };
 
 /* vmprof_event.flags; VMP_COUNT_USER and VMP_COUNT_KERNEL are the low bits */
@@ -52,7 +53,7 @@ struct vmprof_event {
 	__u64 period; /* events from sample to sample; 0: counted only */
 };
 
-/* vmprof_attach.flags, with direct delivery only; VMP_ROW_... are the low bits */
+/* vmprof_attach.flags, with delivery to the guest only; VMP_ROW_... are the low bits */
 #define VMPROF_ATTACH_EXPERIMENTAL 0x100 /* also where its safety has not been shown */
 #define VMPROF_ATTACH_FORCE	   0x200 /* also where the host's NMI watchdog is on */
 
@@ -79,7 +80,7 @@ struct vmprof_attach {
 	/* Not written: */
 	__u32 sample_flags; /* what samples are to have besides: VMP_SAMPLE_REGS or nothing */
 	__u32 reserved;
-	__u64 handler; /* direct: where the guest's handler is, as its row says; else 0 */
+	__u64 handler; /* direct, inject: as the guest's row says (vmprof_log.h); else 0 */
 	/* direct: where the caller has mapped the log that it shares with the VM (vmprof_log.h),
 	 * to be written; x86 only, ignored elsewhere */
 	__u64 log;
@@ -122,8 +123,14 @@ struct vmprof_read {
  * that the VM shares with its host (vmprof_log.h) and not in rings: ring_size, stack_size and
  * wakeup are 0. The guest's handler must be in place before START, and stay there until the
  * descriptor is closed.
+ *
+ * Where interrupts are injected the same is lent. The counters' interrupts stay the host's, which
+ * raises the one that the guest's row names (arm64: an SGI, 8 to 15), and counts them in
+ * vmprof_status. It raises no other one before the guest has dealt with the last one, nor within
+ * VMPROF_INJECT_PAUSE_NS of it.
  */
 #define VMPROF_CLOCK_PERIOD_MIN 100000
+#define VMPROF_INJECT_PAUSE_NS	20000
 
 enum vmprof_direct_state {
 	VMPROF_DIRECT_OFF,	  /* not started, or stopped */
@@ -140,9 +147,9 @@ struct vmprof_status {
 	__u64 deferred;	    /* overflows that waited when it was entered: made to come once more */
 	__u64 clock_offset; /* the host's virtual counter minus the guest's, ticks */
 	char why[VMPROF_WHY];
-	/* x86: every NMI that was sent for the VM is counted once in the next five, when it has
-	 * been seen: */
-	__u64 sent;
+	/* x86, direct: every NMI that was sent for the VM is counted once in the next five, when it
+	 * has been seen: */
+	__u64 sent;	     /* inject: interrupts that were raised */
 	__u64 guest;	     /* taken by the guest's handler: a sample each */
 	__u64 host;	     /* came while the host had the CPU */
 	__u64 guard;	     /* made the guest exit, since it could not have stood it */
@@ -152,7 +159,8 @@ struct vmprof_status {
 	__u64 foreign;	     /* the host's own, which the guest has handed on */
 	__u64 kept_entry;    /* entries without the interrupt: the guest stood in its NMI's entry */
 	__u64 kept_injected; /* the same: it has an NMI of its own */
-	__u64 held;	     /* NMIs of its own that were held back in the first case */
+	__u64 held;	     /* NMIs of its own that were held back in the first case; inject:
+				interrupts that were raised later, as they came too soon */
 	__u64 unsent;	     /* periods that ended while the host or the timer had its CPU */
 };
 
@@ -163,7 +171,7 @@ struct vmprof_status {
  *         ESRCH: no such thread, or threads of several processes
  *         ENOSPC: more events than counters, see wanted and have
  *         EOPNOTSUPP: this delivery does not work here, see vmprof_info
- *         EPERM: direct delivery needs CAP_SYS_ADMIN
+ *         EPERM: delivery to the guest needs CAP_SYS_ADMIN
  *         EINVAL: a field makes no sense, or samples have that not here
  *         ENOMEM; and what perf says of an event that it cannot count, ENOENT for instance
  * WANT    ENXIO: no VM
@@ -174,8 +182,8 @@ struct vmprof_status {
  * READ    ENXIO: no VM
  *         EINVAL: no such vCPU or event
  *         ENODATA: the event could not be scheduled, since others have the counters
- *         EOPNOTSUPP: the delivery is direct: the guest has the counters
- * STATUS  ENXIO: no VM; EOPNOTSUPP: its delivery is not direct
+ *         EOPNOTSUPP: the guest has the counters
+ * STATUS  ENXIO: no VM; EOPNOTSUPP: its delivery is the host's
  */
 #define VMPROF_IOC_INFO	  _IOWR('V', 0x70, struct vmprof_info)
 #define VMPROF_IOC_ATTACH _IOWR('V', 0x71, struct vmprof_attach)

@@ -47,15 +47,17 @@
 enum vmprof_source {
 	VMPROF_SOURCE_PERF,   /* an event of the guest's own perf, on each of its CPUs */
 	VMPROF_SOURCE_DIRECT, /* a physical counter that the host lends */
+	VMPROF_SOURCE_INJECT, /* the same; its interrupts go to the host, which raises the guest's
+			       */
 	VMPROF_SOURCES,
 };
 
 /* vmprof_log_event.flags: VMP_COUNT_USER, VMP_COUNT_KERNEL of core/table.h */
 struct vmprof_log_event {
-	u32 type; /* perf's; direct: PERF_TYPE_RAW on arm64, PERF_TYPE_SOFTWARE on x86 */
+	u32 type; /* perf's; lent: PERF_TYPE_RAW on arm64, PERF_TYPE_SOFTWARE on x86 */
 	u32 flags;
 	u64 config;
-	u64 period; /* direct: VMPROF_LOG_PERIOD_MIN to 2^31 */
+	u64 period; /* lent: VMPROF_LOG_PERIOD_MIN to 2^31 */
 };
 
 #define VMPROF_LOG_PERIOD_MIN 1000
@@ -95,7 +97,9 @@ struct vmprof_log_guest {
 	u32 state;     /* enum vmprof_guest_state */
 	u32 clock;     /* enum vmprof_guest_clock: what times of samples are read from */
 	u64 frequency; /* ticks of it a second; 0: not known */
-	u64 handler;   /* where the handler is, in the guest's kernel; direct only */
+	/* direct: where the handler is, in the guest's kernel; inject: the number of the interrupt
+	 * that the host is to raise; not 0 */
+	u64 handler;
 	u32 cpus;
 	u32 nr;
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
