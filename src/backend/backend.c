@@ -5,8 +5,8 @@
 #include <string.h>
 
 const struct vmprof_backend *const vmprof_backends[] = {
-	&backend_tcg, &backend_kmod,   &backend_perf, &backend_xen,
-	&backend_qmp, &backend_direct, NULL,
+	&backend_tcg, &backend_kmod,   &backend_perf,	&backend_xen,
+	&backend_qmp, &backend_direct, &backend_inject, NULL,
 };
 
 const struct vmprof_backend *backend_by_name(const char *name)

@@ -63,9 +63,10 @@ struct backend_event_stats {
 
 struct vmprof_backend {
 	const char *name;
-	const char *summary; /* one line for list -v and the man page */
-	bool clocks_only;    /* it has no event that a better one refuses: no way out then */
-	bool only_asked;     /* never taken as the best one, but for who names it */
+	const char *summary;  /* one line for list -v and the man page */
+	bool clocks_only;     /* it has no event that a better one refuses: no way out then */
+	bool only_asked;      /* never taken as the best one, but for who names it */
+	const char *delivery; /* who takes the counters' interrupts; NULL: the host */
 
 	/* Fills @caps; never fails, quick (well under a second), leaves nothing behind. */
 	void (*probe)(const struct vm *vm, struct backend_caps *caps);
@@ -134,6 +135,6 @@ pid_t backend_vm_tid(struct backend_session *s, uint32_t vcpu);
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
 extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen,
-	backend_qmp, backend_direct;
+	backend_qmp, backend_direct, backend_inject;
 
 #endif

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * VMs that KVM runs, by direct delivery (docs/direct-vector.md): the guest's own module takes the
- * counters' interrupts and writes samples into the log that it shares with us, vmprof.ko lends it
- * the counters. What a sample says of process and call chain is the guest's word.
+ * VMs that KVM runs, by delivery to the guest (docs/direct-vector.md): its own module takes the
+ * counters' interrupts, the CPU's (direct) or those that the host raises (inject), and writes
+ * samples into the log that it shares with us; vmprof.ko lends it the counters. What a sample says
+ * of process and call chain is the guest's word.
  *
  * Opening goes all the way to counters that are lent, once: only then is it known whether this VM
  * can have them, and a record that cannot may still take another backend.
@@ -30,8 +31,20 @@
 #define LENT_PAUSE 5000000
 #define LATE	   100000000ull /* ns: no sample comes later behind others in the file */
 
+/* Of the two deliveries. */
+struct direct_way {
+	const struct vmprof_backend *backend;
+	u32 delivery, source;
+};
+
+static const struct direct_way direct_way = {&backend_direct, VMP_DELIVER_DIRECT,
+					     VMPROF_SOURCE_DIRECT};
+static const struct direct_way inject_way = {&backend_inject, VMP_DELIVER_INJECT,
+					     VMPROF_SOURCE_INJECT};
+
 struct direct_session {
 	struct backend_session base;
+	const struct direct_way *way;
 	struct kmod_dev dev;
 	struct direct_log log;
 	struct backend_ram ram;
@@ -54,8 +67,6 @@ static struct direct_session *direct_of(struct backend_session *s)
 
 /* ---------- what there is ---------- */
 
-#define DIRECT (1u << VMP_DELIVER_DIRECT)
-
 static const char *const event_names[] = {"cycles",	  "instructions",  "cache-references",
 					  "cache-misses", "branch-misses", NULL};
 static const char *const timer_names[] = {"cpu-clock", NULL};
@@ -65,30 +76,39 @@ static bool is_x86(const struct vm *vm)
 	return vm_guest_arch(vm) == GUEST_ARCH_X86_64;
 }
 
-static int no_delivery(const struct vmprof_info *info, struct vmprof_err *err)
+static bool works(u32 deliveries, const struct direct_way *way)
 {
-	return err_set(err, EOPNOTSUPP, "no direct delivery on this host: %s%s",
-		       info->why_not_direct[0] ? info->why_not_direct : "vmprof.ko has it not",
-		       info->experimental & DIRECT ? " (--experimental)" : "");
+	return deliveries & 1u << way->delivery;
+}
+
+static int no_delivery(const struct vmprof_info *info, const struct direct_way *way,
+		       struct vmprof_err *err)
+{
+	const char *why = way == &direct_way ? info->why_not_direct : info->why_not_inject;
+
+	return err_set(err, EOPNOTSUPP, "no %s delivery on this host: %s%s", way->backend->name,
+		       *why ? why : "vmprof.ko has it not",
+		       works(info->experimental, way) ? " (--experimental)" : "");
 }
 
 /* On x86 all of it is experimental, whatever else there may be against it. */
-static int probe_device(const struct vm *vm, bool *experimental, struct vmprof_err *err)
+static int probe_device(const struct vm *vm, const struct direct_way *way, bool *experimental,
+			struct vmprof_err *err)
 {
 	struct kmod_dev d;
 	int rc = kmod_open(&d, err);
 
 	if (rc)
 		return rc;
-	if (!(d.info.deliveries & DIRECT)) {
+	if (!works(d.info.deliveries, way)) {
 		*experimental = is_x86(vm);
-		rc = no_delivery(&d.info, err);
+		rc = no_delivery(&d.info, way, err);
 	}
 	kmod_close(&d);
 	return rc;
 }
 
-static void direct_probe(const struct vm *vm, struct backend_caps *caps)
+static void probe(const struct vm *vm, const struct direct_way *way, struct backend_caps *caps)
 {
 	struct vmprof_err err = {0};
 	char name[96];
@@ -110,9 +130,19 @@ static void direct_probe(const struct vm *vm, struct backend_caps *caps)
 			"vmprof_guest(4)",
 			name);
 	else
-		probe_device(vm, &caps->experimental, &err);
+		probe_device(vm, way, &caps->experimental, &err);
 	caps->usable = !err.code;
 	snprintf(caps->why_not, sizeof(caps->why_not), "%s", err.msg);
+}
+
+static void direct_probe(const struct vm *vm, struct backend_caps *caps)
+{
+	probe(vm, &direct_way, caps);
+}
+
+static void inject_probe(const struct vm *vm, struct backend_caps *caps)
+{
+	probe(vm, &inject_way, caps);
 }
 
 static int direct_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
@@ -146,8 +176,9 @@ static int make_events(const struct backend_config *cfg, const struct vm *vm,
 	unsigned max = is_x86(vm) ? 1 : VMPROF_LOG_EVENTS_MAX;
 
 	if (cfg->nr_events > max)
-		return err_set(err, ENOSPC, "more than %u event%s of one VM by direct delivery",
-			       max, max == 1 ? "" : "s");
+		return err_set(err, ENOSPC,
+			       "more than %u event%s of one VM by delivery to the guest", max,
+			       max == 1 ? "" : "s");
 	for (unsigned i = 0; i < cfg->nr_events; i++) {
 		int rc = direct_log_event(&cfg->events[i], vm_guest_arch(vm), &asked[i], err);
 
@@ -220,6 +251,8 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 	struct vmprof_log_event asked[VMPROF_LOG_EVENTS_MAX];
 	struct vmprof_event lent[VMPROF_LOG_EVENTS_MAX];
 	struct kmod_direct direct = {
+		.delivery = s->way->delivery,
+		.name = s->way->backend->name,
 		.events = lent,
 		.nr_events = cfg->nr_events,
 		.flags = (cfg->experimental ? VMPROF_ATTACH_EXPERIMENTAL : 0u) |
@@ -232,8 +265,8 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 	if (rc)
 		return rc;
 	s->nr_events = cfg->nr_events;
-	rc = direct_log_ask(&s->log, cfg->chains ? VMPROF_LOG_CHAIN_MAX : 0, asked, cfg->nr_events,
-			    err);
+	rc = direct_log_ask(&s->log, s->way->source, cfg->chains ? VMPROF_LOG_CHAIN_MAX : 0, asked,
+			    cfg->nr_events, err);
 	if (!rc)
 		rc = open_rings(s, err);
 	if (rc)
@@ -252,11 +285,11 @@ static int check_host(const struct direct_session *s, const struct backend_confi
 
 	if (cfg->experimental)
 		has |= s->dev.info.experimental;
-	return has & DIRECT || cfg->force ? 0 : no_delivery(&s->dev.info, err);
+	return works(has, s->way) || cfg->force ? 0 : no_delivery(&s->dev.info, s->way, err);
 }
 
-static int direct_open(struct backend_session **out, const struct vm *vm,
-		       const struct backend_config *cfg, struct vmprof_err *err)
+static int open_way(const struct direct_way *way, struct backend_session **out, const struct vm *vm,
+		    const struct backend_config *cfg, struct vmprof_err *err)
 {
 	struct direct_session *s = xcalloc(1, sizeof(*s));
 	struct direct_pair now = direct_pair_read();
@@ -264,7 +297,8 @@ static int direct_open(struct backend_session **out, const struct vm *vm,
 	int rc;
 
 	*out = NULL;
-	s->base.backend = &backend_direct;
+	s->way = way;
+	s->base.backend = way->backend;
 	s->base.vm = vm;
 	s->log.shared.guard = s->log.shared.fd = -1;
 	/* Of a counter whose frequency is not known the first samples shall have a rate. */
@@ -283,6 +317,18 @@ static int direct_open(struct backend_session **out, const struct vm *vm,
 	}
 	*out = &s->base;
 	return 0;
+}
+
+static int direct_open(struct backend_session **out, const struct vm *vm,
+		       const struct backend_config *cfg, struct vmprof_err *err)
+{
+	return open_way(&direct_way, out, vm, cfg, err);
+}
+
+static int inject_open(struct backend_session **out, const struct vm *vm,
+		       const struct backend_config *cfg, struct vmprof_err *err)
+{
+	return open_way(&inject_way, out, vm, cfg, err);
 }
 
 static struct guest_mem *direct_memory(struct backend_session *base)
@@ -383,18 +429,40 @@ static int direct_read(struct backend_session *base, struct raw_sample *samples,
 }
 
 /* On x86 an NMI asks for a sample, and not each comes to the guest. */
-static void note_nmis(struct direct_session *s)
+static void note_nmis(struct direct_session *s, const struct vmprof_status *st)
 {
-	struct vmprof_status st;
-
-	if (kmod_status(&s->dev, &st) || st.guest == st.sent || s->limit[0])
+	if (st->guest == st->sent)
 		return;
 	snprintf(s->limit, sizeof(s->limit),
 		 "of %llu NMIs the guest has taken %llu; %llu came when it had just left its CPU, "
 		 "%llu made it exit, %llu were handed on, %llu were not seen",
-		 (unsigned long long)st.sent, (unsigned long long)st.guest,
-		 (unsigned long long)st.host, (unsigned long long)st.guard,
-		 (unsigned long long)st.forwarded, (unsigned long long)st.merged);
+		 (unsigned long long)st->sent, (unsigned long long)st->guest,
+		 (unsigned long long)st->host, (unsigned long long)st->guard,
+		 (unsigned long long)st->forwarded, (unsigned long long)st->merged);
+}
+
+/* They are raised when the vCPU exits next: the period grows meanwhile. */
+static void note_held(struct direct_session *s, const struct vmprof_status *st)
+{
+	if (!st->held)
+		return;
+	snprintf(s->limit, sizeof(s->limit),
+		 "%llu of %llu interrupts came later, since the one before them had come less than "
+		 "%u us ago: their samples stand for more periods",
+		 (unsigned long long)st->held, (unsigned long long)st->sent,
+		 VMPROF_INJECT_PAUSE_NS / 1000);
+}
+
+static void note_interrupts(struct direct_session *s)
+{
+	struct vmprof_status st;
+
+	if (s->limit[0] || kmod_status(&s->dev, &st))
+		return;
+	if (s->way == &direct_way)
+		note_nmis(s, &st);
+	else
+		note_held(s, &st);
 }
 
 static int direct_stop(struct backend_session *base)
@@ -403,7 +471,7 @@ static int direct_stop(struct backend_session *base)
 
 	look_at_status(s); /* stopped, it says nothing any more but of NMIs */
 	kmod_stop(&s->dev);
-	note_nmis(s);
+	note_interrupts(s);
 	direct_rings_stop(&s->rings);
 	return 0;
 }
@@ -428,9 +496,29 @@ const struct vmprof_backend backend_direct = {
 	.name = "direct",
 	.summary = "KVM guests by direct delivery: their own module takes the counters' interrupts",
 	.only_asked = true,
+	.delivery = "direct",
 	.probe = direct_probe,
 	.try_event = direct_try_event,
 	.open = direct_open,
+	.memory = direct_memory,
+	.peek = backend_no_peek,
+	.nr_vcpus = backend_vm_vcpus,
+	.vcpu_tid = backend_vm_tid,
+	.start = direct_start,
+	.read = direct_read,
+	.stop = direct_stop,
+	.stats = direct_stats,
+	.close = direct_close,
+};
+
+const struct vmprof_backend backend_inject = {
+	.name = "inject",
+	.summary = "KVM guests by interrupts that the host raises: their own module takes them",
+	.only_asked = true,
+	.delivery = "inject",
+	.probe = inject_probe,
+	.try_event = direct_try_event,
+	.open = inject_open,
 	.memory = direct_memory,
 	.peek = backend_no_peek,
 	.nr_vcpus = backend_vm_vcpus,

@@ -101,12 +101,12 @@ void *direct_log_ring(const struct direct_log *l, uint32_t cpu)
 
 /* ---------- requests ---------- */
 
-static void post(struct direct_log *l, uint32_t chain, const struct vmprof_log_event *events,
-		 uint32_t nr)
+static void post(struct direct_log *l, uint32_t source, uint32_t chain,
+		 const struct vmprof_log_event *events, uint32_t nr)
 {
 	struct vmprof_log_host *page = host_page(l);
 
-	page->source = VMPROF_SOURCE_DIRECT;
+	page->source = source;
 	page->chain = chain;
 	page->nr = nr;
 	for (uint32_t i = 0; i < nr; i++)
@@ -156,15 +156,15 @@ static bool same_events(const struct vmprof_log_guest *row, const struct vmprof_
 	return row->nr == nr && !memcmp(row->events, events, nr * sizeof(*events));
 }
 
-int direct_log_ask(struct direct_log *l, uint32_t chain, const struct vmprof_log_event *events,
-		   uint32_t nr, struct vmprof_err *err)
+int direct_log_ask(struct direct_log *l, uint32_t source, uint32_t chain,
+		   const struct vmprof_log_event *events, uint32_t nr, struct vmprof_err *err)
 {
 	const struct vmprof_log_guest *row = &l->row;
 	char name[96];
 	int rc;
 
 	escape_str(name, sizeof(name), l->vm->name);
-	post(l, chain, events, nr);
+	post(l, source, chain, events, nr);
 	rc = await(l, ANSWER_NS);
 	if (rc == -VMP_ENOENT)
 		return no_answer(l, name, err);
@@ -183,7 +183,7 @@ void direct_log_withdraw(struct direct_log *l)
 
 	if (!l->shared.memory)
 		return;
-	post(l, 0, NULL, 0);
+	post(l, VMPROF_SOURCE_PERF, 0, NULL, 0);
 	if (there)
 		await(l, WITHDRAW_NS);
 }
@@ -248,12 +248,13 @@ static int check_period(const struct event *e, enum guest_arch arch, const char 
 
 	if (e->freq)
 		return err_set(err, EINVAL,
-			       "event '%s': direct delivery has no frequencies: give a period with "
-			       "-c",
+			       "event '%s': delivery to the guest has no frequencies: give a "
+			       "period with -c",
 			       name);
 	if (e->rate < min || e->rate > VMPROF_LOG_PERIOD_MAX)
 		return err_set(err, EINVAL,
-			       "event '%s', period %llu: by direct delivery it is from %u to %llu",
+			       "event '%s', period %llu: delivered to the guest it is from %u to "
+			       "%llu",
 			       name, (unsigned long long)e->rate, min, VMPROF_LOG_PERIOD_MAX);
 	return 0;
 }
@@ -267,11 +268,12 @@ int direct_log_event(const struct event *e, enum guest_arch arch, struct vmprof_
 	escape_str(name, sizeof(name), e->name);
 	if (e->host || !e->guest || event_is_of_host(e))
 		return err_set(err, EOPNOTSUPP,
-			       "event '%s': it is the host's, and direct delivery samples guests",
+			       "event '%s': it is the host's, and the guest's handler samples the "
+			       "guest",
 			       name);
 	if (make_event(e, arch, out))
 		return err_set(err, EOPNOTSUPP,
-			       "event '%s' cannot be delivered directly: it has %s", name,
+			       "event '%s' cannot be delivered to the guest: it has %s", name,
 			       names_of(arch));
 	rc = check_period(e, arch, name, err);
 	if (rc)

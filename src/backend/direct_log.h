@@ -29,12 +29,12 @@ int direct_log_open(struct direct_log *l, const struct vm *vm, struct vmprof_err
 void direct_log_close(struct direct_log *l); /* also if it was not opened */
 
 /*
- * Asks the guest to serve these events; its handler is in place then. 0, or -errno with a sentence:
- * -ENOLINK the guest's module does not answer, is of another version, makes no sense or refuses;
- * -ESRCH the VM is gone.
+ * Asks the guest to serve these events from this enum vmprof_source; its handler is in place then.
+ * 0, or -errno with a sentence: -ENOLINK the guest's module does not answer, is of another version,
+ * makes no sense or refuses; -ESRCH the VM is gone.
  */
-int direct_log_ask(struct direct_log *l, uint32_t chain, const struct vmprof_log_event *events,
-		   uint32_t nr, struct vmprof_err *err);
+int direct_log_ask(struct direct_log *l, uint32_t source, uint32_t chain,
+		   const struct vmprof_log_event *events, uint32_t nr, struct vmprof_err *err);
 /* The guest may forget its handler. Waits for that a moment. */
 void direct_log_withdraw(struct direct_log *l);
 
@@ -43,7 +43,7 @@ void *direct_log_ring(const struct direct_log *l, uint32_t cpu);
 
 /*
  * @e as it is delivered to a guest of @arch: a counter's, or the timer's of x86. 0, or -EOPNOTSUPP,
- * -EINVAL with a sentence: direct delivery has it not.
+ * -EINVAL with a sentence: delivery to the guest has it not.
  */
 int direct_log_event(const struct event *e, enum guest_arch arch, struct vmprof_log_event *out,
 		     struct vmprof_err *err);

@@ -244,24 +244,25 @@ int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_confi
 	return rc;
 }
 
-/* Where direct delivery fails for a reason of its own. */
-static int direct_error(const struct kmod_dev *d, const struct vm *vm, int code,
-			struct vmprof_err *err)
+/* Where delivery to the guest fails for a reason of its own. */
+static int direct_error(const struct kmod_dev *d, const struct vm *vm,
+			const struct kmod_direct *direct, int code, struct vmprof_err *err)
 {
 	char name[128];
 
 	escape_str(name, sizeof(name), vm->name);
 	switch (code) {
 	case EPERM:
-		return err_set(err, code, "%s: direct delivery needs CAP_SYS_ADMIN: run as root",
-			       name);
+		return err_set(err, code, "%s: %s delivery needs CAP_SYS_ADMIN: run as root", name,
+			       direct->name);
 	case EOPNOTSUPP:
-		return err_set(err, code, "%s: no direct delivery on this host: %s", name,
-			       d->info.why_not_direct);
+		return err_set(err, code, "%s: no %s delivery on this host: %s", name, direct->name,
+			       direct->delivery == VMP_DELIVER_DIRECT ? d->info.why_not_direct
+								      : d->info.why_not_inject);
 	case EINVAL:
 		return err_set(err, code,
-			       "%s: vmprof.ko does not deliver the events directly as they were "
-			       "asked for",
+			       "%s: vmprof.ko does not deliver the events to the guest as they "
+			       "were asked for",
 			       name);
 	case EFAULT:
 		return err_set(
@@ -283,7 +284,7 @@ int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct kmo
 	d->attach = (struct vmprof_attach){
 		.size = sizeof(d->attach),
 		.flags = direct->flags,
-		.delivery = VMP_DELIVER_DIRECT,
+		.delivery = direct->delivery,
 		.vcpus = (uintptr_t)tids,
 		.events = (uintptr_t)direct->events,
 		.nr_events = direct->nr_events,
@@ -292,7 +293,7 @@ int kmod_attach_direct(struct kmod_dev *d, const struct vm *vm, const struct kmo
 	};
 	rc = find_threads(d, vm, tids, err);
 	if (!rc && ioctl(d->fd, VMPROF_IOC_ATTACH, &d->attach))
-		rc = direct_error(d, vm, errno, err);
+		rc = direct_error(d, vm, direct, errno, err);
 	d->attach.vcpus = d->attach.events = 0;
 	free(tids);
 	return rc;

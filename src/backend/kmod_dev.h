@@ -54,15 +54,17 @@ int kmod_attach(struct kmod_dev *d, const struct vm *vm, const struct kmod_confi
 		struct vmprof_err *err);
 
 struct kmod_direct {
+	uint32_t delivery; /* enum vmp_delivery */
+	const char *name;  /* of it */
 	const struct vmprof_event *events;
 	uint32_t nr_events;
 	uint32_t flags;	  /* VMPROF_ATTACH_... */
-	uint64_t handler; /* in the guest, as its row says */
+	uint64_t handler; /* the guest's, as its row says */
 	void *log;	  /* where it is mapped here */
 };
 
 /*
- * Takes the VM for direct delivery to that handler; as kmod_attach(). Also -EPERM this user may
+ * Takes the VM for delivery to that handler; as kmod_attach(). Also -EPERM this user may
  * not, -EFAULT the log is no memory to be held, -EOPNOTSUPP with the module's own sentence: not on
  * this host.
  */

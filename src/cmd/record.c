@@ -5,6 +5,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "backend/backend.h"
 #include "cli/messages.h"
 #include "cli/options.h"
 #include "cmd/cmd.h"
@@ -34,11 +35,12 @@ static const char usage[] =
 	"      --vm NAME            a VM by name, UUID or pid; may be repeated\n"
 	"  -a, --all-vms            all VMs of this host\n"
 	"      --host               what the host does for the VMs, too\n"
-	"      --deliver host|direct  who takes the counters' interrupts: the host (default), or "
-	"the "
-	"guest\n"
-	"      --experimental       direct delivery also on x86, where its safety has not been "
-	"shown\n"
+	"      --deliver host|inject|direct  who takes the counters' interrupts: the host "
+	"(default), "
+	"the\n"
+	"                           host, which raises the guest's, or the guest\n"
+	"      --experimental       delivery to the guest also on x86, where its safety has not "
+	"been shown\n"
 	"      --force              the same with the host's NMI watchdog on\n"
 	"      --pause              stop a VM for each of its samples (Xen)\n"
 	"  -o, --output FILE        write FILE (default perf.data); - is standard output\n"
@@ -184,10 +186,16 @@ static int set_realtime(struct record_options *o, const char *text, struct vmpro
 
 static int set_delivery(struct record_options *o, const char *text, struct vmprof_err *err)
 {
-	if (strcmp(text, "host") != 0 && strcmp(text, "direct") != 0)
-		return err_set(err, EINVAL, "--deliver '%s' is neither host nor direct", text);
-	o->delivery = strcmp(text, "host") ? RECORD_DELIVER_DIRECT : RECORD_DELIVER_HOST;
-	return 0;
+	static const char *const names[] = {[RECORD_DELIVER_HOST] = "host",
+					    [RECORD_DELIVER_INJECT] = "inject",
+					    [RECORD_DELIVER_DIRECT] = "direct"};
+
+	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
+		if (!strcmp(text, names[i])) {
+			o->delivery = (enum record_delivery)i;
+			return 0;
+		}
+	return err_set(err, EINVAL, "--deliver '%s' is none of host, inject and direct", text);
 }
 
 static int set_duration(struct record_options *o, const char *text, struct vmprof_err *err)
@@ -261,28 +269,32 @@ static int set_option(struct record_options *o, struct rate *rate, int c, struct
 	}
 }
 
-/* What is asked for of direct delivery says nothing without it. */
+static bool is_to_guest(const struct record_options *o)
+{
+	const struct vmprof_backend *b = o->backend ? backend_by_name(o->backend) : NULL;
+
+	return o->delivery != RECORD_DELIVER_HOST || (b && b->delivery);
+}
+
+/* What is asked for of delivery to the guest says nothing without it. */
 static int check_experimental(const struct record_options *o, struct vmprof_err *err)
 {
-	bool direct = o->delivery == RECORD_DELIVER_DIRECT ||
-		      (o->backend && !strcmp(o->backend, "direct"));
-
-	if (o->experimental && !direct)
+	if (o->experimental && !is_to_guest(o))
 		return err_set(err, EINVAL,
-			       "--experimental is of direct delivery: give --deliver direct, too");
+			       "--experimental is of delivery to the guest: give --deliver, too");
 	if (o->force && !o->experimental)
 		return err_set(err, EINVAL,
 			       "--force is of what is experimental: give --experimental, too");
 	return 0;
 }
 
-/* The direct backend is what direct delivery is had by, and is nothing else. */
+/* The backend of a delivery to the guest is what that is had by, and is nothing else. */
 static int settle_delivery(struct record_options *o, struct rate *rate, struct vmprof_err *err)
 {
-	if (o->delivery == RECORD_DELIVER_DIRECT && o->backend)
+	if (o->delivery != RECORD_DELIVER_HOST && o->backend)
 		return err_set(err, EINVAL,
-			       "--deliver direct has a backend of its own: leave out --backend");
-	if (o->delivery == RECORD_DELIVER_DIRECT && !rate->given)
+			       "--deliver has a backend of its own: leave out --backend");
+	if (o->delivery != RECORD_DELIVER_HOST && !rate->given)
 		*rate = (struct rate){.value = DEFAULT_PERIOD, .host = rate->host};
 	return check_experimental(o, err);
 }

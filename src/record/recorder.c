@@ -95,7 +95,7 @@ static int open_target(struct recorder *r, struct target *t, struct vmprof_err *
 {
 	int rc = open_vmrec(r, t, err);
 
-	if (rc == -ENOLINK)
+	if (rc)
 		rc = targets_fall_back(t, r->opts, err);
 	if (!rc && !t->rec)
 		rc = open_vmrec(r, t, err);

@@ -14,6 +14,7 @@
 /* Who takes the counters' interrupts (vmprof_guest(4)). */
 enum record_delivery {
 	RECORD_DELIVER_HOST,   /* the host */
+	RECORD_DELIVER_INJECT, /* the host, which raises another one in the guest: inject backend */
 	RECORD_DELIVER_DIRECT, /* the guest; by the direct backend alone */
 };
 
@@ -29,7 +30,7 @@ struct record_options {
 	bool all_vms;
 	int realtime; /* SCHED_FIFO priority of the samplers; 0: none */
 	enum record_delivery delivery;
-	bool experimental;    /* direct delivery also where its safety has not been shown */
+	bool experimental;    /* such deliveries also where its safety has not been shown */
 	bool force;	      /* and where the host's NMI watchdog is on */
 	const char *backend;  /* --backend, or NULL for the best */
 	uint64_t duration_ns; /* 0: until a signal or the command's end */

@@ -55,8 +55,8 @@ void summary_choice(const struct record_options *opts, const struct target *t)
 	else
 		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)ev->rate);
 	record_say(opts, "vmprof record: %s: %s backend, %s delivery, %s %s, %u vCPU%s, ", t->name,
-		   t->backend->name, t->backend->only_asked ? "direct" : "host", names, rate,
-		   vmrec_nr_vcpus(t->rec), vmrec_nr_vcpus(t->rec) == 1 ? "" : "s");
+		   t->backend->name, t->backend->delivery ? t->backend->delivery : "host", names,
+		   rate, vmrec_nr_vcpus(t->rec), vmrec_nr_vcpus(t->rec) == 1 ? "" : "s");
 	if (info.known)
 		record_say(opts, "Linux %s%s%s\n", info.release, info.has_types ? "" : "; ",
 			   info.has_types ? "" : info.why_not);

@@ -57,15 +57,28 @@ static int no_vm(const struct targets *ts, struct vmprof_err *err)
 		return err_set(
 			err, EOPNOTSUPP,
 			"no VM runs here: the module vmprof_guest samples this system for its "
-			"host, where 'vmprof record --deliver direct' has the samples; within "
+			"host, where 'vmprof record --deliver inject' has the samples; within "
 			"it there is perf record");
 	return -err->code;
 }
 
+/* The backend that it must be; NULL: any. */
+static const char *only_backend(const struct record_options *opts)
+{
+	switch (opts->delivery) {
+	case RECORD_DELIVER_INJECT:
+		return backend_inject.name;
+	case RECORD_DELIVER_DIRECT:
+		return backend_direct.name;
+	case RECORD_DELIVER_HOST:
+		break;
+	}
+	return opts->backend;
+}
+
 static int choose_vms(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
 {
-	const char *only =
-		opts->delivery == RECORD_DELIVER_DIRECT ? backend_direct.name : opts->backend;
+	const char *only = only_backend(opts);
 	unsigned hidden = 0;
 	int rc = vm_list_get(&ts->vms, &hidden, err);
 
@@ -150,6 +163,20 @@ static int check_asked(const struct record_options *opts, const struct target *t
 		       t->name, t->backend->name);
 }
 
+/* Interrupts that the host raises are asked for where they can be had, and not at any price. */
+static bool gives_way(const struct target *t, const struct record_options *opts)
+{
+	return opts->delivery == RECORD_DELIVER_INJECT && t->only;
+}
+
+static int take_host(struct target *t, const struct record_options *opts, const char *why,
+		     struct vmprof_err *err)
+{
+	record_say(opts, "vmprof record: %s: %s; taking the host's delivery\n", t->name, why);
+	t->only = NULL;
+	return choose_backend(opts, t, NULL, err);
+}
+
 /* With --all-vms a VM that cannot be profiled is left out and said; with --vm it is an error. */
 static int choose_backends(struct targets *ts, const struct record_options *opts,
 			   struct vmprof_err *err)
@@ -160,6 +187,8 @@ static int choose_backends(struct targets *ts, const struct record_options *opts
 		struct target *t = &ts->t[i];
 		int rc = choose_backend(opts, t, NULL, err);
 
+		if (rc && gives_way(t, opts))
+			rc = take_host(t, opts, t->caps.why_not, err);
 		rc = rc ? rc : check_asked(opts, t, err);
 		if (rc && !opts->all_vms)
 			return rc;
@@ -221,6 +250,11 @@ static int resolve_events(const struct record_options *opts, struct target *t,
 	char fell_back[256];
 	int rc = fit_events(opts, t, fell_back, sizeof(fell_back), err);
 
+	if ((rc == -ENOENT || rc == -EOPNOTSUPP) && gives_way(t, opts)) {
+		rc = take_host(t, opts, err->msg, err);
+		rc = rc ? rc : check_asked(opts, t, err);
+		rc = rc ? rc : fit_events(opts, t, fell_back, sizeof(fell_back), err);
+	}
 	if (rc)
 		return target_error(t, err);
 	if (*fell_back)
@@ -230,14 +264,13 @@ static int resolve_events(const struct record_options *opts, struct target *t,
 
 int targets_fall_back(struct target *t, const struct record_options *opts, struct vmprof_err *err)
 {
+	bool guest = err->code == ENOLINK && !opts->backend;
 	int rc;
 
-	if (opts->backend)
+	if (!guest && (!gives_way(t, opts) || err->code == ESRCH))
 		return -err->code;
-	record_say(opts, "vmprof record: %s: %s; taking the host's delivery\n", t->name, err->msg);
-	t->only = NULL;
 	event_list_free(&t->events);
-	rc = choose_backend(opts, t, NULL, err);
+	rc = take_host(t, opts, err->msg, err);
 	rc = rc ? rc : check_asked(opts, t, err);
 	return rc ? rc : resolve_events(opts, t, err);
 }

@@ -40,9 +40,10 @@ int targets_choose(struct targets *ts, const struct record_options *opts, struct
  */
 int targets_number_events(struct targets *ts, struct vmprof_err *err);
 /*
- * @t's guest does not do its part in direct delivery, and @err says why: takes the host's delivery
- * instead, and says so. 0 or -errno with a sentence; -ENOLINK and the same one if the direct
- * backend was asked for by its name.
+ * @t cannot be opened, and @err says why. Where its guest does not do its part in the delivery, or
+ * interrupts that the host raises cannot be had, takes the host's delivery instead, and says so. 0
+ * or -errno with a sentence; that of @err where the backend was asked for by its name, or for
+ * another reason.
  */
 int targets_fall_back(struct target *t, const struct record_options *opts, struct vmprof_err *err);
 /* Puts the VM's name before a sentence that does not start with it; returns -err->code. */

@@ -315,16 +315,18 @@ load helper
 	[[ "$output" == *"VM ${long::200} stats:"* ]]
 }
 
-@test "record: direct delivery is asked for, and refused where it cannot be" {
+@test "record: delivery to the guest is asked for, and refused where it cannot be" {
 	run "$VMPROF" record --deliver sideways
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"--deliver 'sideways' is neither host nor direct"* ]]
-	run "$VMPROF" record --deliver direct --backend kmod
-	[ "$status" -eq 2 ]
-	[[ "$output" == *"leave out --backend"* ]]
+	[[ "$output" == *"--deliver 'sideways' is none of host, inject and direct"* ]]
+	for delivery in inject direct; do
+		run "$VMPROF" record --deliver $delivery --backend kmod
+		[ "$status" -eq 2 ]
+		[[ "$output" == *"leave out --backend"* ]]
+	done
 	run "$VMPROF" record --experimental
 	[ "$status" -eq 2 ]
-	[[ "$output" == *"--experimental is of direct delivery: give --deliver direct, too"* ]]
+	[[ "$output" == *"--experimental is of delivery to the guest: give --deliver, too"* ]]
 	run "$VMPROF" record --backend kmod --experimental
 	[ "$status" -eq 2 ]
 	run "$VMPROF" record --deliver direct --force
@@ -343,4 +345,18 @@ load helper
 	run "$VMPROF" record --deliver host -e cpu-clock --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/h"
 	[ "$status" -eq 0 ]
 	[[ "$output" == *": tcg backend, host delivery, cpu-clock at"* ]]
+	run "$VMPROF" record --backend inject --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/d"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"inject: "*" runs under tcg: counters are lent to guests that KVM runs"* ]]
+}
+
+@test "record: injected interrupts give way to the host's delivery, which is said" {
+	start_vm inj1
+	run "$VMPROF" record --deliver inject --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/i"
+	[ "$status" -eq 0 ]
+	[[ "$output" == *" runs under tcg: counters are lent to guests that KVM runs; taking the host's delivery"* ]]
+	[[ "$output" == *": tcg backend, host delivery, cpu-clock every 1000000"* ]]
+	run "$VMPROF" record --deliver inject --pause --vm "$VM_UUID" --duration 200ms -o "$BATS_TEST_TMPDIR/i"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"the tcg backend never stops a VM"* ]]
 }

@@ -99,6 +99,9 @@ static void test_request(void)
 	REQUEST(events[0].period, 1ull << 32, -VMP_ECORRUPT);
 	REQUEST(events[0].flags, 0, -VMP_ECORRUPT);
 	REQUEST(events[0].flags, 4, -VMP_ECORRUPT);
+	REQUEST(source, VMPROF_SOURCE_INJECT, 0);
+	host->events[0].period = 1;
+	CHECK_EQ(vmp_log_request(memory, BYTES, &copy), -VMP_ECORRUPT);
 }
 
 #define ROW(field, value, wanted)                                                                  \

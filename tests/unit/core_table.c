@@ -39,6 +39,8 @@ static void test_refused(void)
 	CHECK_EQ(vmp_table_put(&table, &bad), -VMP_EINVAL);
 	bad = row, bad.delivery = VMP_DELIVERIES;
 	CHECK_EQ(vmp_table_put(&table, &bad), -VMP_EINVAL);
+	bad = row, bad.delivery = VMP_DELIVER_INJECT;
+	CHECK_EQ(vmp_table_put(&table, &bad), -VMP_EINVAL);
 	bad = row, bad.delivery = VMP_DELIVER_DIRECT;
 	CHECK_EQ(vmp_table_put(&table, &bad), -VMP_EINVAL);
 	bad = row, bad.controls[3].flags = 0;

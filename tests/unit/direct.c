@@ -107,7 +107,7 @@ static int ask(struct direct_log *l)
 {
 	int rc = direct_log_open(l, &vm, &err);
 
-	return rc ? rc : direct_log_ask(l, 16, &cycles, 1, &err);
+	return rc ? rc : direct_log_ask(l, VMPROF_SOURCE_DIRECT, 16, &cycles, 1, &err);
 }
 
 static void test_answers(void)
