@@ -145,7 +145,7 @@ expect "chains: of the kernel and of programs" "$(grep '^chains: kernel' "$out")
 refused unasked 'direct delivery on x86 is experimental: ask for it as such \(--experimental\)'
 refused watched "the host's NMI watchdog is on"
 refused rate 'has no frequencies: give a period with -c'
-refused event "'instructions' cannot be delivered directly: it has cpu-clock"
+refused event "'instructions' cannot be delivered to the guest: it has cpu-clock"
 refused two 'more than 1 event of one VM'
 expect "forced: with the NMI watchdog on" "$(grep '^forced' "$out" | one_line /dev/stdin)" says "$out" '^forced: status 0'
 expect "record: by direct delivery, which is said" "$(grep '^record' "$out" | one_line /dev/stdin)" \

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side of a shared log (kernel/uapi/vmprof_log.h) and of direct delivery, as a program
- * has it. Prints what it sees, a line a fact.
+ * The host's side of a shared log (kernel/uapi/vmprof_log.h) and of delivery to the guest, as a
+ * program has it. Prints what it sees, a line a fact.
  *
  * directtest format FILE RINGS RING_SIZE
  * directtest info
@@ -14,7 +14,8 @@
  * directtest lend EVENT:PERIOD TID...  without a guest's row, for 10 s or until a line comes in
  * directtest silent FILE EVENT:PERIOD TID...   x86: its handler has gone; until that is noticed
  * directtest refuse TID...
- * SOURCE: direct, or perf's type number. MODES: u, k or uk.
+ * SOURCE: direct, inject, or perf's type number; the commands without it: DELIVER in the
+ * environment, if it is not direct. MODES: u, k or uk.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -49,6 +50,7 @@ static struct vmprof_log_host *request;
 static struct vmprof_log_guest row;
 static __s32 threads[VMPROF_VCPUS_MAX];
 static __u32 nr_threads;
+static u32 source = VMPROF_SOURCE_DIRECT;
 
 static void fail(const char *what)
 {
@@ -73,7 +75,7 @@ static void map_log(const char *path)
 /* ------------------------------------------------------------------ the guest's part */
 
 /* Makes a request and waits for its answer, a minute. */
-static void ask(u32 source, u32 chain, u32 nr, const struct vmprof_log_event *events,
+static void ask(u32 chain, u32 nr, const struct vmprof_log_event *events,
 		struct vmprof_log_guest *answer)
 {
 	u32 i;
@@ -138,7 +140,8 @@ static int attach(int fd)
 	struct vmprof_event events[VMPROF_LOG_EVENTS_MAX] = {0};
 	struct vmprof_attach a = {
 		.size = sizeof(a),
-		.delivery = VMP_DELIVER_DIRECT,
+		.delivery =
+			source == VMPROF_SOURCE_INJECT ? VMP_DELIVER_INJECT : VMP_DELIVER_DIRECT,
 		.nr_vcpus = nr_threads,
 		.vcpus = (__u64)(unsigned long)threads,
 		.nr_events = row.nr,
@@ -165,6 +168,8 @@ static void print_status(int fd)
 		fail("status");
 	printf("status: %s entries %llu deferred %llu why %s\n", states[s.state], s.entries,
 	       s.deferred, s.why);
+	if (source == VMPROF_SOURCE_INJECT)
+		printf("raised %llu held %llu\n", s.sent, s.held);
 #ifdef __x86_64__
 	printf("nmis: sent %llu guest %llu host %llu guard %llu forwarded %llu merged %llu late "
 	       "%llu "
@@ -184,6 +189,7 @@ static struct {
 
 static struct {
 	u64 samples[VMPROF_LOG_EVENTS_MAX], periods[VMPROF_LOG_EVENTS_MAX];
+	u64 longest[VMPROF_LOG_EVENTS_MAX];
 	u64 kernel, lost, bad, tasks, late, chained, frames, in_user;
 	u64 cpus[64];
 } seen;
@@ -210,6 +216,8 @@ static void take_sample(const struct vmp_guest_sample *s, u32 size, u64 *last)
 	}
 	seen.samples[s->event]++;
 	seen.periods[s->event] += s->period;
+	if (s->period > seen.longest[s->event])
+		seen.longest[s->event] = s->period;
 	seen.kernel += !!(s->flags & VMP_SAMPLE_KERNEL);
 	seen.cpus[s->cpu]++;
 	seen.late += s->time < *last;
@@ -257,8 +265,9 @@ static void drain(struct vmp_reader *readers, u64 *last)
 static void print_samples(void)
 {
 	for (u32 e = 0; e < row.nr; e++)
-		printf("event %u samples %llu period %llu sum %llu\n", e, seen.samples[e],
-		       seen.samples[e] ? seen.periods[e] / seen.samples[e] : 0, seen.periods[e]);
+		printf("event %u samples %llu period %llu sum %llu longest %llu\n", e,
+		       seen.samples[e], seen.samples[e] ? seen.periods[e] / seen.samples[e] : 0,
+		       seen.periods[e], seen.longest[e]);
 	printf("kernel %llu lost %llu bad %llu tasks %llu late %llu chained %llu frames %llu user "
 	       "%llu\n",
 	       seen.kernel, seen.lost, seen.bad, seen.tasks, seen.late, seen.chained, seen.frames,
@@ -284,7 +293,7 @@ static void open_rings(struct vmp_reader *readers)
 			fail("ring");
 }
 
-static int run(u32 source)
+static int run(void)
 {
 	static struct vmp_reader readers[VMPROF_LOG_RINGS_MAX];
 	static u64 last[VMPROF_LOG_RINGS_MAX];
@@ -293,7 +302,7 @@ static int run(u32 source)
 	int fd = -1;
 
 	open_rings(readers);
-	if (source == VMPROF_SOURCE_DIRECT) {
+	if (source != VMPROF_SOURCE_PERF) {
 		fd = open_device();
 		if (attach(fd))
 			fail("attach");
@@ -314,7 +323,7 @@ static int run(u32 source)
 		print_status(fd);
 		close(fd);
 	}
-	ask(source, 0, 0, NULL, &end);
+	ask(0, 0, NULL, &end);
 	drain(readers, last);
 	print_samples();
 	return 0;
@@ -336,7 +345,7 @@ static int cycles(int n)
 			fail("stop");
 		close(fd);
 	}
-	ask(VMPROF_SOURCE_DIRECT, 0, 0, NULL, &end);
+	ask(0, 0, NULL, &end);
 	printf("cycles %d done\n", n);
 	return 0;
 }
@@ -380,7 +389,7 @@ static int silent(void)
 	struct vmprof_log_guest end;
 	int fd = open_device();
 
-	ask(VMPROF_SOURCE_DIRECT, 0, 0, NULL, &end);
+	ask(0, 0, NULL, &end);
 	if (attach(fd) || ioctl(fd, VMPROF_IOC_START))
 		fail("start");
 	for (int i = 0; i < 600 && s.state != VMPROF_DIRECT_TAKEN_BACK; i++) {
@@ -473,6 +482,11 @@ static int refuse(void)
 	expect("more events than counters", attach(fd), ENOSPC);
 	row.nr = 1;
 	expect("status of nothing", ioctl(fd, VMPROF_IOC_STATUS, &s), ENXIO);
+	source = VMPROF_SOURCE_INJECT;
+	TRY("no interrupt", handler, 0);
+	TRY("an interrupt that the guest's kernel has itself", handler, 7);
+	TRY("a device's interrupt", handler, 40);
+	source = VMPROF_SOURCE_DIRECT;
 	expect("nothing", attach(fd), 0);
 	return 0;
 }
@@ -493,7 +507,8 @@ int main(int argc, char **argv)
 {
 	const char *what = argc > 1 ? argv[1] : "";
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
-	u32 source = VMPROF_SOURCE_DIRECT, type = DIRECT_TYPE, chain = 0, nr;
+	const char *from = getenv("DELIVER");
+	u32 type = DIRECT_TYPE, chain = 0, nr;
 	int arg = 2, n = 0;
 
 	if (!strcmp(what, "info"))
@@ -505,12 +520,16 @@ int main(int argc, char **argv)
 	if (!strcmp(what, "format"))
 		return -vmp_log_init(memory, bytes, (u32)atoi(argv[4]), (u32)atoi(argv[3]));
 	if (!strcmp(what, "withdraw")) {
-		ask(source, 0, 0, NULL, &row);
+		ask(0, 0, NULL, &row);
 		return 0;
 	}
-	if ((!strcmp(what, "run") || !strcmp(what, "request")) && strcmp(argv[arg++], "direct")) {
+	if (!strcmp(what, "run") || !strcmp(what, "request"))
+		from = argv[arg++];
+	if (from && !strcmp(from, "inject")) {
+		source = VMPROF_SOURCE_INJECT;
+	} else if (from && strcmp(from, "direct") != 0) {
 		source = VMPROF_SOURCE_PERF;
-		type = (u32)atoi(argv[arg - 1]);
+		type = (u32)atoi(from);
 	}
 	nr = strcmp(what, "refuse") ? parse(argv[arg++], type, events) : 0;
 	if (!strcmp(what, "run"))
@@ -523,7 +542,7 @@ int main(int argc, char **argv)
 		return refuse();
 	if (!strcmp(what, "lend"))
 		return lend(nr, events);
-	ask(source, chain, nr, events, &row);
+	ask(chain, nr, events, &row);
 	if (row.state != VMPROF_GUEST_READY)
 		return 1;
 	if (!strcmp(what, "request"))
@@ -532,5 +551,5 @@ int main(int argc, char **argv)
 		hold();
 	if (!strcmp(what, "silent"))
 		return silent();
-	return strcmp(what, "cycles") ? run(source) : cycles(n);
+	return strcmp(what, "cycles") ? run() : cycles(n);
 }

@@ -322,7 +322,8 @@ static int refuse(void)
 	expect_attach(fd, "a stack of 1 GiB", WITH(stack_size, 1u << 30), EINVAL);
 	expect_attach(fd, "a stack of 7 bytes", WITH(stack_size, 7), EINVAL);
 	expect_attach(fd, "unknown flags", WITH(flags, 0x80), EINVAL);
-	expect_attach(fd, "delivery by injection", WITH(delivery, VMP_DELIVER_INJECT), EOPNOTSUPP);
+	expect_attach(fd, "delivery by injection with rings", WITH(delivery, VMP_DELIVER_INJECT),
+		      VMP_DIRECT_HERE ? EINVAL : EOPNOTSUPP);
 	expect_attach(fd, "direct delivery with rings", WITH(delivery, VMP_DELIVER_DIRECT),
 		      VMP_DIRECT_HERE ? EINVAL : EOPNOTSUPP);
 	expect_attach(fd, "unknown delivery", WITH(delivery, 77), EINVAL);

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: GPL-2.0-only
 # shellcheck shell=bash disable=SC2154
-# For the test of vmprof record with direct delivery, beside tap.sh and kmod.sh. $out is what the host's script printed.
+# For the test of vmprof record with delivery to the guest, beside tap.sh and kmod.sh. $out is what the host's script printed.
 
 # all_between BEGAN ENDED TIMELINE: the samples of fixed are of these ten seconds at most
 all_between() {
@@ -23,22 +23,78 @@ record_share() {
 		'BEGIN { d = a - 0.75 * n; exit !(n >= 6300 && d * d <= 16 * 0.1875 * n) }'
 }
 
-# direct_record: what tests/lab/host/direct-record has found
-direct_record() {
-	local samples whole sum began ended
-	expect "record: by direct delivery, which is said" "$(grep '^record' "$out" | one_line /dev/stdin)" \
-		says "$out" '^record: vmprof record: a: direct backend, direct delivery, cycles every 100000, 1 vCPU, Linux 6\.1'
-	samples=$(kmod_stat "$tmp/out/record.data" a samples)
-	expect "record: samples" "${samples:-none}" test "${samples:-0}" -ge 6400
-	expect "record: nothing lost" "$(grep '^record: \[' "$out" | one_line /dev/stdin)" \
-		test "$(kmod_stat "$tmp/out/record.data" a lost)" = 0 -a "$(kmod_stat "$tmp/out/record.data" a unreadable)" = 0
-	record_share record a
+# record_chains NAME: of the same samples
+record_chains() {
+	local whole sum
 	read -r whole sum < <(awk '
 		/;hot(75|25) [0-9]*$/ { n += $NF }
 		/;_start;.*;main;hot(75|25) [0-9]*$/ { w += $NF }
-		END { print w + 0, n + 0 }' "$tmp/record.folded")
-	expect "record: chains are whole, from the program's start to main and its functions" "$whole of $sum" \
+		END { print w + 0, n + 0 }' "$tmp/$1.folded")
+	expect "$1: chains are whole, from the program's start to main and its functions" "$whole of $sum" \
 		test "$sum" -gt 0 -a $((whole * 100)) -ge $((sum * 98))
+}
+
+# record_counts NAME DELIVERY: which one it was is said, and nothing is missing
+record_counts() {
+	local samples
+	expect "$1: by which delivery is said" "$(grep "^$1" "$out" | one_line /dev/stdin)" \
+		says "$out" "^$1: vmprof record: a: $2 backend, $2 delivery, cycles every 100000, 1 vCPU, Linux 6\\.1"
+	samples=$(kmod_stat "$tmp/out/$1.data" a samples)
+	expect "$1: samples" "${samples:-none}" test "${samples:-0}" -ge 6400
+	expect "$1: nothing lost" "$(grep "^$1: \[" "$out" | one_line /dev/stdin)" \
+		test "$(kmod_stat "$tmp/out/$1.data" a lost)" = 0 -a "$(kmod_stat "$tmp/out/$1.data" a unreadable)" = 0
+}
+
+# worked RUN: all exits, those by interrupts, the host's interrupts of a counter, and ticks, of a phase by its line
+worked() {
+	sed -n "s/^$1: before \(.*\) after \(.*\) fixed .* ticks \([0-9]*\) .*/\1 \2 \3/p" "$out" |
+		awk '{ print $4 - $1, $5 - $2, $6 - $3, $7 }'
+}
+
+# direct_inject: the same work with interrupts that the host raises, as tests/lab/host/direct has it
+direct_inject() {
+	local plain_all plain_irq plain_ticks all irq pmu ticks samples raised held sum
+	read -r plain_all plain_irq _ plain_ticks < <(worked plain)
+	read -r all irq pmu ticks < <(worked "inject: run3")
+	samples=$(number inject 'event 0' samples)
+	share inject 0 6400
+	expect "inject: nothing lost, bad or out of order" "$(grep '^inject: kernel' "$out")" \
+		says "$out" '^inject: kernel [0-9]+ lost 0 bad 0 tasks [1-9][0-9]* late 0 chained 0 '
+	# masked.ko has 2,000,000 cycles in one piece: the sample comes behind them and stands for all.
+	expect "inject: a sample that was late has its periods" "$(grep '^inject: event' "$out")" \
+		test "$(number inject 'event 0' longest)" -ge 1900000
+	raised=$(number inject raised raised) held=$(number inject raised held)
+	expect "inject: an interrupt a sample" "$(grep '^inject: raised' "$out" | head -n 1); $samples samples" \
+		test "$raised" -ge "$samples" -a "$raised" -le $((samples + 1)) -a "$held" -eq 0
+	expect "inject: the host's PMU sees none of them" "$pmu" test "$pmu" -eq 0
+	all=$((all - plain_all)) irq=$((irq - plain_irq))
+	expect "inject: an exit a sample, by an interrupt" "$all more, $irq of them interrupts; $samples samples" \
+		test $((all * 100)) -ge $((samples * 95)) -a $((all * 100)) -le $((samples * 105)) -a \
+		$((irq * 100)) -ge $((samples * 95))
+	ticks=$(((ticks - plain_ticks) * 4 / samples))
+	echo "# inject: $samples samples, $all exits more, $ticks instructions a sample"
+	expect "inject: instructions a sample" "$ticks" test "$ticks" -lt 5000
+
+	# An overflow a microsecond: 20 us are between two interrupts, and the work is hardly longer.
+	read -r _ _ _ ticks < <(worked "storm: run4")
+	raised=$(number storm raised raised) held=$(number storm raised held) sum=$(number storm 'event 0' sum)
+	expect "storm: interrupts are held back" "raised $raised, held back $held" test "$held" -gt 50
+	expect "storm: there is time between them" "$raised in $ticks ticks of 16 ns" \
+		test "$raised" -gt 0 -a $((raised * 20000)) -le $((ticks * 16 + 4000000000))
+	expect "storm: the work is done in time" "$ticks ticks, $plain_ticks without" \
+		test $((ticks * 100)) -le $((plain_ticks * 110))
+	expect "storm: no event is lost" "$sum" test "$sum" -ge $((ticks * 16 * 9 / 10))
+}
+
+# direct_record: what tests/lab/host/direct-record has found
+direct_record() {
+	local began ended
+	record_counts record direct
+	record_share record a
+	record_chains record
+	record_counts injected inject
+	record_share injected a
+	record_chains injected
 	expect "record: how far times may be wrong is in the file" "$(kmod_stat "$tmp/out/record.data" a clock_error)" \
 		test "$(kmod_stat "$tmp/out/record.data" a clock_error)" -gt 0
 	"$VMPROF" report -i "$tmp/out/record.data" --timeline >"$tmp/timeline" 2>&1 </dev/null
@@ -60,18 +116,12 @@ direct_record() {
 		says "$out" '^stopped: vmprof record: a: kmod backend, host delivery, cycles every 1000000'
 }
 
-# exits_and_ticks RUN: exits and ticks of a phase, from its line
-exits_and_ticks() {
-	sed -n "s/^$1: before \([0-9]*\) .* after \([0-9]*\) .* ticks \([0-9]*\) .*/\1 \2 \3/p" "$out" |
-		awk '{ print $2 - $1, $3 }'
-}
-
 # cost NAME SAMPLES RUN PLAIN: what the samples cost, as RUN went beside PLAIN, where nothing was sampled
 cost() {
 	awk -v name="$1" -v n="$2" '
-		NR == 1 { exits = $1; ticks = $2 }
+		NR == 1 { exits = $1; ticks = $4 }
 		NR == 2 { printf "# %s: %d samples, %.2f exits and %d instructions a sample\n", name, n,
-			(exits - $1) / n, 4 * (ticks - $2) / n }' <(exits_and_ticks "$3") <(exits_and_ticks "$4")
+			(exits - $1) / n, 4 * (ticks - $4) / n }' <(worked "$3") <(worked "$4")
 }
 
 # direct_table: the same work by all deliveries
@@ -80,8 +130,12 @@ direct_table() {
 	share vpmu 0 6000
 	expect "a VM with a virtual PMU is refused" "$(grep '^virtual' "$out")" \
 		says "$out" '^virtual: vmprof record: .*p cannot be lent counters: .*PMU'
+	expect "and sampled by the host where that will do" "$(grep '^instead' "$out" | one_line /dev/stdin)" \
+		says "$out" "^instead: vmprof record: p: p cannot be lent counters: .*PMU.*; taking the host's delivery"
 	cost direct "$(number direct 'event 0' samples)" "direct: run1" plain
-	cost record "$(kmod_stat "$tmp/out/record.data" a samples)" "record: run3" plain
-	cost host "$(kmod_stat "$tmp/out/host.data" a samples)" "host: run4" plain
+	cost inject "$(number inject 'event 0' samples)" "inject: run3" plain
+	cost record "$(kmod_stat "$tmp/out/record.data" a samples)" "record: run5" plain
+	cost injected "$(kmod_stat "$tmp/out/injected.data" a samples)" "injected: run6" plain
+	cost host "$(kmod_stat "$tmp/out/host.data" a samples)" "host: run7" plain
 	cost vpmu "$(number vpmu 'event 0' samples)" "vpmu: run1" "p: plain"
 }

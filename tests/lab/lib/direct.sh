@@ -25,7 +25,7 @@ direct_run() {
 	shift 2
 	APPEND=kvm-arm.vgic_v3_group0_trap=1 kvm_run "$name" "$script" "$tmp/out" \
 		"$tmp"/built/{own-guests,directtest,fixed} "$lab"/guest/l2-direct "$lab/host/directlib" \
-		"$tmp"/built/{regs,vmprof,vmprof_guest}.ko "$@"
+		"$tmp"/built/{regs,masked,vmprof,vmprof_guest}.ko "$@"
 }
 
 # number RUN LINE WORD: the number behind WORD in the line of RUN that begins so

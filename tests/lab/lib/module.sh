@@ -22,16 +22,18 @@ build_module() {
 build_direct() {
 	local headers options=(ARCH=arm64 CROSS_COMPILE=aarch64-linux-gnu-)
 	headers=$("$top/scripts/kernel-headers" 6.1-cloud "$1") || return
-	mkdir -p "$2/regs"
+	mkdir -p "$2/regs" "$2/masked"
 	cp "$lab"/host/regs/* "$2/regs/"
+	cp "$lab"/host/masked/* "$2/masked/"
 	{
 		VMPROF_CACHE=$cache make -s -C "$top" modules guest-module KDIR="$headers" BUILD="$2" "${options[@]}" &&
-			make -s -C "$headers" M="$2/regs" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules
+			make -s -C "$headers" M="$2/regs" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules &&
+			make -s -C "$headers" M="$2/masked" CONFIG_DEBUG_INFO_BTF_MODULES= "${options[@]}" modules
 	} >"$2/log" 2>&1 || {
 		cat "$2/log" >&2
 		return 1
 	}
-	cp "$2/modules/vmprof.ko" "$2/guest-module/guest/vmprof_guest.ko" "$2/regs/regs.ko" "$2/"
+	cp "$2/modules/vmprof.ko" "$2/guest-module/guest/vmprof_guest.ko" "$2/regs/regs.ko" "$2/masked/masked.ko" "$2/"
 	aarch64-linux-gnu-strip -g "$2"/*.ko
 	aarch64-linux-gnu-gcc -O2 -static -I"$top" -o "$2/directtest" "$lab/host/directtest.c" \
 		"$top"/kernel/core/{ring,log}.c
