@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Direct delivery with four CPUs and a VM of four vCPUs, which go from one CPU to another while they are profiled.
+# Delivery to the guest with four CPUs and a VM of four vCPUs, which go from one CPU to another while they are profiled.
 # Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh
@@ -13,16 +13,26 @@ set -uo pipefail
 . "$lab/lib/direct.sh"
 
 direct_begin direct-smp
-direct_run arm64-smp direct-smp
+runs="injected moved hotplug"
+marks=()
+if ((LONG)); then
+	runs+=" still"
+	marks=("$tmp/built/long")
+	touch "${marks[@]}"
+fi
+direct_run arm64-smp direct-smp ${marks[@]+"${marks[@]}"}
 
-for run in still moved hotplug; do
-	share $run 0 400
+for run in $runs; do
+	share "$run" 0 400
 	# Each vCPU may have begun a period at the end.
-	made=$(made $run) sum=$(number $run 'event 1' sum)
+	made=$(made "$run") sum=$(number "$run" 'event 1' sum)
 	expect "$run: all events of the program are counted, each once" "$sum of $made" \
 		test "$made" -ge 400000 -a "${sum:-0}" -le "$made" -a $((made - ${sum:-0})) -le $((4 * 1009 + 4))
 	expect "$run: nothing lost, bad or out of order" "$(grep "^$run: kernel" "$out")" \
 		says "$out" "^$run: kernel [0-9]+ lost 0 bad 0 tasks [1-9][0-9]* late 0 "
+	[[ $run != injected ]] || expect "$run: an interrupt a sample of cycles, and some of the other event's" \
+		"$(grep "^$run: raised" "$out" | head -n 1)" \
+		test "$(number "$run" raised raised)" -ge "$(number "$run" 'event 1' samples)"
 	expect "$run: samples of each vCPU" "$(grep "^$run: cpu" "$out" | one_line /dev/stdin)" \
 		test "$(grep -c "^$run: cpu" "$out")" -eq 4
 done

@@ -1,6 +1,6 @@
 #!/bin/bash
 # SPDX-License-Identifier: GPL-2.0-only
-# Direct delivery to two VMs with different events, and perf on the host, on one CPU at the same time.
+# Delivery to two VMs with different events, directly and by injection, and perf on the host, on one CPU at the same time.
 # Steady: its clock counts instructions.
 set -uo pipefail
 # shellcheck source=tests/lab/lib/tap.sh

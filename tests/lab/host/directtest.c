@@ -363,13 +363,14 @@ static void hold(void)
 	}
 }
 
-/* A handler's address is the guest's affair: so a guest that has none can be had as well. */
+/* Its handler is the guest's affair: so a guest that has none can be had as well. */
 static int lend(u32 nr, const struct vmprof_log_event *events)
 {
 	struct pollfd in = {.fd = 0, .events = POLLIN};
 	int fd = open_device();
 
-	row = (struct vmprof_log_guest){.nr = nr, .handler = 1};
+	row = (struct vmprof_log_guest){.nr = nr,
+					.handler = source == VMPROF_SOURCE_INJECT ? 15 : 1};
 	for (u32 i = 0; i < nr; i++)
 		row.events[i] = events[i];
 	if (attach(fd) || ioctl(fd, VMPROF_IOC_START))
