@@ -70,8 +70,8 @@ struct vm {
 struct vm_list {
 	struct vm **vms; /* sorted by name, then pid */
 	size_t n;
-	struct vmprof_err xen; /* why this host's domains are not among them; .code 0: they are, or
-				  there is no Xen */
+	struct vmprof_err xen; /* why this host's domains are not among them, or not by name;
+				  .code 0: they are, or there is no Xen */
 };
 
 /**

@@ -11,6 +11,7 @@
 
 #include "util/xalloc.h"
 #include "vm/qemu.h"
+#include "vm/xen_names.h"
 
 #define TEXT_SIZE 64
 
@@ -100,41 +101,58 @@ struct vm *xen_vm_new(const xc_domaininfo_t *info, const char *name)
 	return vm;
 }
 
-/* To free; NULL: none is known. */
-static char *name_of(const struct xen *xen, struct xs_handle *store, uint32_t domid)
+/* All but dom0, which cannot look at itself, and those that end. To free; -errno: NULL. */
+static xc_domaininfo_t *get_domains(const struct xen *xen, size_t *count, struct vmprof_err *err)
 {
-	char path[64];
-	unsigned len;
+	xc_domaininfo_t *all = NULL;
+	size_t kept = 0, cap = 0;
+	uint32_t next = 1;
+	int n;
 
-	snprintf(path, sizeof(path), "/local/domain/%u/name", domid);
-	return store ? xen->call->store_read(store, XBT_NULL, path, &len) : NULL;
+	for (;;) {
+		all = xgrow(all, &cap, kept + DOMAINS_AT_ONCE, sizeof(*all));
+		n = xen->call->domain_getinfolist(xen->xc, next, DOMAINS_AT_ONCE, all + kept);
+		if (n <= 0)
+			break;
+		next = all[kept + (size_t)n - 1].domain + 1u;
+		for (size_t i = kept, end = kept + (size_t)n; i < end; i++)
+			if (!(all[i].flags & XEN_DOMINF_dying))
+				all[kept++] = all[i];
+	}
+	if (n < 0) {
+		xen_call_error(errno, "ask Xen for its domains", err);
+		free(all);
+		return NULL;
+	}
+	*count = kept;
+	return all;
 }
 
+/* Domains whose names XenStore does not tell are there without one, and @err says why. */
 static int each_domain(const struct xen *xen, void (*add)(void *ctx, struct vm *vm), void *ctx,
 		       struct vmprof_err *err)
 {
-	struct xs_handle *store = xen->call->store_open(0);
-	xc_domaininfo_t info[DOMAINS_AT_ONCE];
-	uint32_t next = 1; /* dom0 cannot look at itself */
-	int n;
+	size_t n;
+	xc_domaininfo_t *info = get_domains(xen, &n, err);
+	uint32_t *domid;
+	char **name;
 
-	while ((n = xen->call->domain_getinfolist(xen->xc, next, DOMAINS_AT_ONCE, info)) > 0) {
-		for (int i = 0; i < n; i++) {
-			char *name;
-
-			if (info[i].flags & XEN_DOMINF_dying)
-				continue;
-			name = name_of(xen, store, info[i].domain);
-			add(ctx, xen_vm_new(&info[i], name));
-			free(name);
-		}
-		next = info[n - 1].domain + 1u;
+	if (!info)
+		return -err->code;
+	domid = xcalloc(n + 1, sizeof(*domid));
+	name = xcalloc(n + 1, sizeof(*name));
+	for (size_t i = 0; i < n; i++)
+		domid[i] = info[i].domain;
+	if (n)
+		xen_names_get(xen->call, domid, n, name, XEN_NAMES_MS, err);
+	for (size_t i = 0; i < n; i++) {
+		add(ctx, xen_vm_new(&info[i], name[i]));
+		free(name[i]);
 	}
-	if (n < 0)
-		n = xen_call_error(errno, "ask Xen for its domains", err);
-	if (store)
-		xen->call->store_close(store);
-	return n;
+	free(name);
+	free(domid);
+	free(info);
+	return 0;
 }
 
 bool xen_list(void (*add)(void *ctx, struct vm *vm), void *ctx, struct vmprof_err *err)

@@ -9,7 +9,8 @@
 
 /*
  * Adds all domains but dom0. Returns true if they are known; false if this is no dom0 (@err->code
- * is 0), or if its domains cannot be had, with a sentence.
+ * is 0), or if its domains cannot be had, with a sentence; there is one also if they are known but
+ * for their names.
  */
 bool xen_list(void (*add)(void *ctx, struct vm *vm), void *ctx, struct vmprof_err *err);
 
