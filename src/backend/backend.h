@@ -34,9 +34,11 @@ struct backend_caps {
 	bool registers;		   /* samples carry registers: processes and chains */
 	bool peek;		   /* registers can also be read between samples, by peek() */
 	bool domain;		   /* can count while the host works for the VM, too */
-	bool memory;	   /* the VM's memory can be read: symbols, and processes by their maps */
-	bool exact_ip;	   /* false: ip is the start of a translated block */
-	bool can_pause;	   /* it can stop the VM for each sample */
+	bool memory;	/* the VM's memory can be read: symbols, and processes by their maps */
+	bool exact_ip;	/* false: ip is the start of a translated block */
+	bool can_pause; /* it can stop the VM for each sample */
+	/* No thread of the host runs it: what the host does is sampled of the host as a whole. */
+	bool apart;
 	bool experimental; /* not usable, but may be for who asks for what is experimental */
 	char lacks[320]; /* sentence: what it has not of the events, and who says so; "" nothing */
 };

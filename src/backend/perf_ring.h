@@ -12,7 +12,7 @@
 
 #include "util/err.h"
 
-#define PERF_RECORD_SIZE_MAX 1024 /* larger records are skipped: none of ours is */
+#define PERF_RECORD_SIZE_MAX 8192 /* larger records are skipped; a path or a chain of ours fits */
 
 struct perf_ring {
 	int fd;	    /* -1: closed */

@@ -18,7 +18,10 @@ static const char *const event_names[] = {"cpu-clock", "task-clock", NULL};
 
 static int xen_try_event(const struct vm *vm, const struct event *e, struct vmprof_err *err)
 {
-	return clockevent_try("xen", e, err);
+	struct event own = *e;
+
+	own.host = own.host && !own.guest; /* of the host as a whole, which is not the backend's */
+	return clockevent_try("xen", &own, err);
 }
 
 static int not_a_domain(const struct vm *vm, struct vmprof_err *err)
@@ -47,7 +50,8 @@ static void xen_probe(const struct vm *vm, struct backend_caps *caps)
 				      .peek = true,
 				      .memory = true,
 				      .exact_ip = true,
-				      .can_pause = true};
+				      .can_pause = true,
+				      .apart = true};
 	if (vm->hypervisor != VM_HYPERVISOR_XEN)
 		not_a_domain(vm, &err);
 	else if (!xen_open(&xen, true, &err)) {

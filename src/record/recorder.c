@@ -17,6 +17,7 @@
 #include "record/summary.h"
 #include "record/targets.h"
 #include "record/vmrec.h"
+#include "record/wholehost.h"
 #include "record/workload.h"
 #include "symbolize/elfimage.h"
 #include "util/clock.h"
@@ -157,7 +158,19 @@ static int start_targets(struct recorder *r, const struct id_plan *p, struct vmp
 			return err_prefix(err, "VM '%s'", t->name);
 		ids += (size_t)t->events.n * vmrec_nr_vcpus(t->rec);
 	}
-	return 0;
+	return r->targets.host ? wholehost_start(r->targets.host, ids, &r->buf, err) : 0;
+}
+
+static int open_host(struct targets *ts, const struct record_options *opts, struct vmprof_err *err)
+{
+	int rc;
+
+	if (!ts->nr_host_events)
+		return 0;
+	rc = wholehost_open(&ts->host, ts->host_events, ts->nr_host_events, opts->chains, err);
+	if (!rc)
+		summary_host(opts, ts);
+	return rc;
 }
 
 static int open_all(struct recorder *r, struct vmprof_err *err)
@@ -167,6 +180,8 @@ static int open_all(struct recorder *r, struct vmprof_err *err)
 
 	if (!rc)
 		rc = targets_number_events(&r->targets, err);
+	if (!rc)
+		rc = open_host(&r->targets, r->opts, err);
 	if (rc)
 		return rc;
 	id_plan_make(&plan, &r->targets);
@@ -187,6 +202,8 @@ static int flush(struct recorder *r, struct vmprof_err *err)
 		vmrec_take(r->targets.t[i].rec, &r->buf);
 		vmrec_encode_stats(r->targets.t[i].rec, &r->buf);
 	}
+	if (r->targets.host)
+		wholehost_take(r->targets.host, &r->buf);
 	rc = perfdata_writer_append(r->writer, &r->buf, err);
 	if (!rc)
 		rc = perfdata_writer_flush(r->writer, err);
@@ -266,6 +283,8 @@ static void stop_targets(struct recorder *r)
 	for (unsigned i = 0; i < r->targets.n; i++)
 		if (r->targets.t[i].rec)
 			vmrec_stop(r->targets.t[i].rec);
+	if (r->targets.host)
+		wholehost_stop(r->targets.host);
 }
 
 /* @ok: nothing went wrong before. */

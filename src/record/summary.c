@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "kernel/core/sched.h"
+#include "record/wholehost.h"
 #include "util/text.h"
 
 void record_say(const struct record_options *opts, const char *fmt, ...)
@@ -65,6 +66,15 @@ void summary_choice(const struct record_options *opts, const struct target *t)
 			   info.why_not ? info.why_not : "not looked for");
 	if (info.known && opts->verbose)
 		say_kernel(opts, t, &info);
+}
+
+void summary_host(const struct record_options *opts, const struct targets *ts)
+{
+	unsigned n;
+
+	wholehost_cpus(ts->host, &n);
+	record_say(opts, "vmprof record: the host: all that runs here, on %u CPU%s\n", n,
+		   n == 1 ? "" : "s");
 }
 
 static uint64_t chains_cut(const uint64_t ends[CHAIN_END_COUNT])
@@ -194,6 +204,21 @@ void summary_closing(const struct record_options *opts, const struct targets *ts
 		say_losses(opts, &ts->t[i]);
 		vmrec_get_stats(ts->t[i].rec, &st);
 		samples += st.written;
+	}
+	if (ts->host) {
+		struct wholehost_stats st;
+
+		wholehost_get_stats(ts->host, &st);
+		samples += st.samples;
+		record_say(opts, "[ vmprof record: the host: %llu samples, %llu lost ]\n",
+			   (unsigned long long)st.samples, (unsigned long long)st.lost);
+		if (st.misled)
+			record_say(
+				opts,
+				"vmprof record: WARNING: the host: %llu samples more are left out: "
+				"its kernel takes them for a guest's, as Linux does in a dom0 with "
+				"Xen's vpmu=on\n",
+				(unsigned long long)st.misled);
 	}
 	record_say(opts, "[ vmprof record: Captured and wrote %.3f MB %s (%llu samples) ]\n",
 		   (double)bytes / 1048576.0, pipe ? "to standard output" : opts->output,

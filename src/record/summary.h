@@ -10,6 +10,8 @@ void record_say(const struct record_options *opts, const char *fmt, ...)
 
 /* The choice made for one VM, whose recorder is open. */
 void summary_choice(const struct record_options *opts, const struct target *t);
+/* That the host is sampled as a whole. */
+void summary_host(const struct record_options *opts, const struct targets *ts);
 
 /* perf's closing lines, with what was lost, by VM, between them. */
 void summary_closing(const struct record_options *opts, const struct targets *ts, unsigned wakeups,

@@ -9,6 +9,7 @@
 
 #include "record/events.h"
 #include "record/summary.h"
+#include "record/wholehost.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -285,38 +286,73 @@ static int number_events(struct targets *ts, struct target *t, struct vmprof_err
 	return 0;
 }
 
+static void number_host_events(struct targets *ts)
+{
+	bool wanted[EVENTS_MAX] = {false};
+
+	for (unsigned i = 0; i < ts->n; i++)
+		for (unsigned e = 0; e < ts->t[i].events.n && ts->t[i].caps.apart; e++)
+			wanted[ts->t[i].file_event[e]] |= ts->t[i].events.events[e].host;
+	for (uint32_t fe = 0; fe < ts->events.n; fe++) {
+		if (!wanted[fe])
+			continue;
+		ts->host_file_event[ts->nr_host_events] = fe;
+		ts->host_events[ts->nr_host_events++] = ts->events.events[fe];
+	}
+}
+
 int targets_number_events(struct targets *ts, struct vmprof_err *err)
 {
 	int rc = 0;
 
 	for (unsigned i = 0; !rc && i < ts->n; i++)
 		rc = number_events(ts, &ts->t[i], err);
+	number_host_events(ts);
 	return rc;
 }
 
-static void plan_id(struct id_plan *p, const struct target *t, unsigned event, uint32_t vcpu)
+/* @entry but for its number, which is the next one. */
+static void plan_entry(struct id_plan *p, const struct perfdata_id_entry *entry)
 {
-	uint32_t fe = t->file_event[event];
-	uint64_t id = p->n + 1;
+	uint64_t fe = entry->idx, id = p->n + 1;
 
 	p->ids[p->n] = id;
-	p->entries[p->n++] = (struct perfdata_id_entry){
-		.id = id,
-		.idx = fe,
-		.cpu = (uint64_t)-1,
-		.tid = vcpu < t->vm->nr_vcpus ? (uint64_t)t->vm->vcpus[vcpu].tid : 0,
-		.machine_pid = (uint64_t)vm_number(t->vm),
-		.vcpu = vcpu,
-	};
+	p->entries[p->n] = *entry;
+	p->entries[p->n++].id = id;
 	p->by_event[fe] =
 		xgrow(p->by_event[fe], &p->cap_by_event[fe], p->nr_by_event[fe] + 1, sizeof(id));
 	p->by_event[fe][p->nr_by_event[fe]++] = id;
 }
 
+static void plan_id(struct id_plan *p, const struct target *t, unsigned event, uint32_t vcpu)
+{
+	plan_entry(p, &(struct perfdata_id_entry){
+			      .idx = t->file_event[event],
+			      .cpu = (uint64_t)-1,
+			      .tid = vcpu < t->vm->nr_vcpus ? (uint64_t)t->vm->vcpus[vcpu].tid : 0,
+			      .machine_pid = (uint64_t)vm_number(t->vm),
+			      .vcpu = vcpu,
+		      });
+}
+
+static void plan_host(struct id_plan *p, const struct targets *ts, const uint32_t *cpu, unsigned n)
+{
+	for (unsigned e = 0; e < ts->nr_host_events; e++)
+		for (unsigned i = 0; i < n; i++)
+			plan_entry(p, &(struct perfdata_id_entry){.idx = ts->host_file_event[e],
+								  .cpu = cpu[i],
+								  .tid = (uint64_t)-1});
+}
+
 void id_plan_make(struct id_plan *p, const struct targets *ts)
 {
-	size_t total = 0;
+	const uint32_t *cpu = NULL;
+	unsigned nr_cpus = 0;
+	size_t total;
 
+	if (ts->host)
+		cpu = wholehost_cpus(ts->host, &nr_cpus);
+	total = (size_t)ts->nr_host_events * nr_cpus;
 	for (unsigned i = 0; i < ts->n; i++)
 		total += (size_t)ts->t[i].events.n * vmrec_nr_vcpus(ts->t[i].rec);
 	p->entries = xcalloc(total, sizeof(*p->entries));
@@ -328,6 +364,7 @@ void id_plan_make(struct id_plan *p, const struct targets *ts)
 			for (uint32_t v = 0; v < vmrec_nr_vcpus(t->rec); v++)
 				plan_id(p, t, e, v);
 	}
+	plan_host(p, ts, cpu, nr_cpus);
 }
 
 void id_plan_free(struct id_plan *p)
@@ -364,6 +401,7 @@ void targets_free(struct targets *ts)
 		event_list_free(&ts->t[i].asked);
 		event_list_free(&ts->t[i].events);
 	}
+	wholehost_free(ts->host);
 	free(ts->t);
 	vm_list_free(&ts->vms);
 }

@@ -29,6 +29,12 @@ struct targets {
 	struct target *t;
 	unsigned n;
 	struct event_list events; /* of the file, once numbered; names are the targets' */
+	/* Of the host as a whole, for VMs that no thread of it runs: copies of some of the file's,
+	 * which they are, and what samples them once it is open. */
+	struct event host_events[EVENTS_MAX];
+	uint32_t host_file_event[EVENTS_MAX];
+	unsigned nr_host_events;
+	struct wholehost *host;
 };
 
 /* Finds VMs, backends and events as @opts wants them; says on stderr what is left out or replaced.
@@ -53,7 +59,8 @@ void targets_free(struct targets *ts);		   /* their recorders too */
 
 /*
  * One id for each event of each vCPU: it is what ties a record to its VM. Ids are given out target
- * by target, event by event, as vmrec_start() wants them.
+ * by target, event by event, as vmrec_start() wants them, and then of the host as a whole, as
+ * wholehost_start() does.
  */
 struct id_plan {
 	struct perfdata_id_entry *entries;
@@ -63,7 +70,7 @@ struct id_plan {
 	size_t nr_by_event[EVENTS_MAX], cap_by_event[EVENTS_MAX];
 };
 
-/* After the targets' recorders were opened: they know the number of vCPUs. */
+/* After the targets' recorders, and the host's, were opened: they know the number of CPUs. */
 void id_plan_make(struct id_plan *p, const struct targets *ts);
 void id_plan_free(struct id_plan *p);
 

@@ -115,7 +115,7 @@ int vmrec_open(struct vmrec **out, const struct vmrec_config *cfg, struct vmprof
 	}
 	r->hostside.pid = vm_number(cfg->vm);
 	for (unsigned i = 0; i < cfg->events->n; i++)
-		r->host |= cfg->events->events[i].host;
+		r->host |= cfg->events->events[i].host && !cfg->caps.apart;
 	r->symsave = symsave_new(cfg->store, r->name);
 	r->clockwatch = clockwatch_new(r->guest, r->nr_vcpus);
 	r->sideband = (struct sideband){
