@@ -230,14 +230,20 @@ static void check_domain(struct xen_session *s, uint64_t now)
 	s->tot_pages = info.tot_pages;
 }
 
-/* One round over the vCPUs whose time has come; 1 with a sample, 0 without, -ESRCH. */
+/*
+ * One round over the vCPUs whose time has come; 1 with a sample, 0 without, -ESRCH. It goes on
+ * where the last one ended with a sample: when samples take longer than periods, all get fewer, and
+ * not the last ones none.
+ */
 static int look_around(struct xen_session *s, struct raw_sample *out, uint64_t now, uint64_t *next)
 {
 	*next = UINT64_MAX;
-	for (uint32_t i = 0; i < s->nr_vcpus && !s->mem.gone; i++) {
+	for (uint32_t n = 0; n < s->nr_vcpus && !s->mem.gone; n++) {
+		uint32_t i = s->turn;
 		struct xen_vcpu *v = &s->vcpu[i];
 		int r = 0;
 
+		s->turn = (i + 1) % s->nr_vcpus;
 		if (now >= v->look_at) {
 			if (look(s, i))
 				v->look_at = now + OFFLINE_NS;

@@ -48,7 +48,7 @@ struct xen_session {
 	struct event *events;
 	unsigned nr_events;
 	struct xen_vcpu *vcpu;
-	uint32_t nr_vcpus;
+	uint32_t nr_vcpus, turn;     /* the vCPU to be looked at next */
 	uint64_t tot_pages, checked; /* of the domain, and when that was last looked at */
 	bool pause, paused;	     /* to stop the domain for each sample; it is stopped now */
 	bool started, stopped;

@@ -2,6 +2,7 @@
 /* The xen backend's samples, of a domain in a hypervisor that is made up: which vCPU they are of,
  * what they stand for, what is asked of Xen for them, and what becomes of a domain that changes. */
 #include <errno.h>
+#include <unistd.h>
 
 #include "backend/xen_session.h"
 #include "tests/unit/test.h"
@@ -261,6 +262,27 @@ static void test_vcpus(void)
 	close_session(s);
 }
 
+/* A reader that is too slow for all ticks takes them of each vCPU in turns. */
+static void test_too_slow(void)
+{
+	struct xen_session *s = open_session(false);
+	unsigned samples[NR_VCPUS] = {0};
+	struct raw_sample raw;
+	struct vmprof_err err;
+
+	for (unsigned i = 0; i < NR_VCPUS; i++)
+		fake_vcpu[i].step = PERIOD;
+	CHECK_EQ(xen_start(&s->base, &err), 0);
+	for (unsigned i = 0; i < 10 * NR_VCPUS; i++) {
+		usleep(PERIOD / 1000 * 20); /* all are due again */
+		CHECK_EQ(xen_read(&s->base, &raw, 1, 1000), 1);
+		samples[raw.vcpu]++;
+	}
+	for (unsigned i = 0; i < NR_VCPUS; i++)
+		CHECK_EQ(samples[i], 10);
+	close_session(s);
+}
+
 /* All vCPUs stand still while a sample is completed, of whichever it is. */
 static void test_paused(void)
 {
@@ -417,6 +439,7 @@ int main(void)
 {
 #if HAVE_XEN
 	test_vcpus();
+	test_too_slow();
 	test_paused();
 	test_peek();
 	test_hvm();
