@@ -16,13 +16,13 @@ kvm_run xen xen "$out"
 
 # ---------- what is listed ----------
 
-row() { # row NAME TYPE UUID-END
+row() { # row NAME TYPE UUID-END VCPUS
 	expect "xen: $1 is listed" "$(one_line "$out/list")" says "$out/list" \
-		"^$1 +5f0c4d0e-7a1c-4d7b-9c55-3a1f9e6b0b$3 +xen/$2 +dom[0-9]+ +1 +[0-9]+ MiB +6\.[^ ]+-amd64 +xen$"
+		"^$1 +5f0c4d0e-7a1c-4d7b-9c55-3a1f9e6b0b$3 +xen/$2 +dom[0-9]+ +$4 +[0-9]+ MiB +6\.[^ ]+-amd64 +xen$"
 }
-row web1 pv 01
-row db1 pv 02
-row pvh1 pvh 03
+row web1 pv 01 1
+row db1 pv 02 2
+row pvh1 pvh 03 1
 expect "xen: no other VM is listed" "$(one_line "$out/list")" test "$(grep -c ' xen$' "$out/list")" -eq 3
 expect "xen: details of a domain" "$(one_line "$out/details")" says "$out/details" 'hypervisor  Xen 4\.[0-9.]+, xen'
 expect "xen: why there are no hardware events" "$(one_line "$out/details")" says "$out/details" \
@@ -66,6 +66,13 @@ three() {
 	check "$1" pvh1 split_pvh pvh_ 90 200 "whole:split_pvh:$(chain pvh_)"
 }
 
+# Its two processes are tied to a vCPU each.
+"$VMPROF" script -i "$out/paused.data" --vm db1 -F pid,vcpu --comms split_db 2>&1 |
+	sort | uniq -c >"$out/vcpus"
+# shellcheck disable=SC2016 # they are awk's
+expect "xen: what runs on each of db1's vCPUs" "$(one_line "$out/vcpus")" \
+	awk '{ vcpus += !v[$2]++; pids += !p[$3]++; n += $1 >= 100 } END { exit !(NR == 2 && vcpus == 2 && pids == 2 && n == 2) }' "$out/vcpus"
+
 three paused
 expect "xen: paused domains go on" "$(one_line "$out/xl")" test "$(grep -c -E '^(web1|db1|pvh1) .*--p---' "$out/xl")" -eq 0
 if command -v perf >/dev/null; then
@@ -107,8 +114,31 @@ expect "xen: a domain that is destroyed: said" "$(one_line "$out/changes")" \
 expect "xen: a domain that is destroyed: what was sampled is there" "" says "$out/changes.db1" ';db_spin '
 expect "xen: a domain that is destroyed is gone" "$(one_line "$out/xl-later")" \
 	test "$(grep -c -E '^(web1|other) ' "$out/xl-later")" -eq 2 -a "$(grep -c . "$out/xl-later")" -eq 4
+expect "xen: a domain that is stopped and renamed keeps its name" "$(one_line "$out/changes")" \
+	says "$out/changes" '^\[ vmprof record: pvh1: [1-9][0-9]* samples'
 expect "xen: a domain that gives memory back has" "$(one_line "$out/xl-later")" \
 	says "$out/xl-later" '^web1 +[0-9]+ +120 '
+expect "xen: the host, which is dom0: vmprof itself, into its kernel" "$(one_line "$out/host.err")" \
+	says "$out/host.folded" '^host;vmprof;.*;do_syscall_64_[[]k[]];'
+expect "xen: the host: calls of Xen, by a module of its kernel" "$(one_line "$out/host.err")" \
+	says "$out/host.folded" '^host;.*;privcmd_ioctl_[[]k[]];'
+expect "xen: the host: a program that began later" "$(one_line "$out/host.err")" \
+	says "$out/host.folded" '^host;xl;.*_[[]k[]]'
+expect "xen: the host: nothing of a domain, and nobody who waits" "$(grep -E 'spin |swapper' "$out/host.folded" | head -n 3)" \
+	test "$(grep -c -E ';(db_|pvh_)?spin |^host;swapper' "$out/host.folded")" -eq 0
+expect "xen: the host: no sample is lost" "$(one_line "$out/changes")" \
+	says "$out/changes" '^\[ vmprof record: the host: [1-9][0-9]+ samples, 0 lost'
+expect "xen: a XenStore that does not answer" "$(one_line "$out/no-names")" \
+	says "$out/no-names" 'XenStore has not answered for 5 s, so that the names of domains are not known'
+expect "xen: domains are listed without it" "$(one_line "$out/no-names")" \
+	test "$(grep -c '^domain-[0-9]* .* xen$' "$out/no-names")" -eq 2
+expect "xen: a name that is not known then" "$(one_line "$out/no-name")" \
+	says "$out/no-name" "no VM 'other': XenStore has not answered"
+expect "xen: a domain is saved under its record" "$(one_line "$out/save")" says "$out/save" '^status 0'
+expect "xen: a domain that is saved: said" "$(one_line "$out/saved")" \
+	says "$out/saved" '^vmprof record: web1: the VM ended \(domain [0-9]+ is gone\)'
+expect "xen: a domain that is saved: what was sampled is there" "$(one_line "$out/saved")" \
+	says "$out/saved" '^\[ vmprof record: web1: [1-9][0-9]+ samples'
 expect "xen: a user is told that domains are root's" "$(one_line "$out/user")" \
 	test "$(grep -c "only root in dom0\|Only root in dom0" "$out/user")" -eq 2
 expect "xen: without privcmd there is a way out" "$(one_line "$out/no-device")" \
