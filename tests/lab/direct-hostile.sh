@@ -22,7 +22,7 @@ aarch64-linux-gnu-gcc -nostdlib -static -Wl,--build-id=none -Wl,-Ttext=0x4020000
 direct_run arm64-kvm direct-hostile "$tmp/built/hostile"
 
 tame=$(number tame fixed ticks)
-for vm in tame silent masked storm greedy; do
+for vm in tame silent masked storm greedy unanswered grasping; do
 	# The two have the CPU in turns; a turn is some percent of this.
 	ticks=$(number $vm fixed ticks)
 	expect "$vm: the host has its half of the CPU" "${ticks:-none} ticks, ${tame:-none} with a tame VM" \
@@ -36,13 +36,18 @@ for vm in silent masked; do
 	expect "$vm: taken back, since nothing is acknowledged" "$(grep "^$vm: status" "$out")" \
 		says "$out" "^$vm: status: taken back .* not acknowledged"
 done
-for vm in tame silent storm greedy; do
+expect "unanswered: no other interrupt is raised" "$(grep '^unanswered: raised' "$out")" \
+	says "$out" '^unanswered: raised 1 held 0$'
+for vm in tame silent storm greedy grasping; do
 	expect "$vm: it is waited for at most a second" "$(grep "^$vm: closed" "$out")" \
 		test "$(sed -n "s/^$vm: closed after //p" "$out")" -le 100
 done
-expect "masked: it is waited for 5 seconds, and the host says so" "$(grep '^masked: closed' "$out")" \
-	test "$(sed -n "s/^masked: closed after //p" "$out")" -ge 500 -a \
-	"$(grep -c 'vmprof: the VM of process [0-9]* stands still within its handler' "$tmp/out/dmesg")" -eq 1
+for vm in masked unanswered; do
+	expect "$vm: it is waited for 5 seconds" "$(grep "^$vm: closed" "$out")" \
+		test "$(sed -n "s/^$vm: closed after //p" "$out")" -ge 500
+done
+expect "the host says so of the two" "$(grep 'stands still' "$tmp/out/dmesg")" \
+	test "$(grep -c 'vmprof: the VM of process [0-9]* stands still within its handler' "$tmp/out/dmesg")" -eq 2
 expect "the host counts afterwards" "$(grep '^host' "$out")" says "$out" '^host: [1-9][0-9]{7,},,cycles:u,'
 expect "the module is removed" "" says "$out" '^removed: at last'
 expect "the host's kernel has nothing to complain of" "$(grep -E 'WARNING|BUG:|Oops|Call [Tt]race' "$tmp/out/dmesg")" \
