@@ -15,6 +15,7 @@
 
 #define SECOND	     1000000000ull
 #define LATE_AT_MOST (SECOND / 10)
+#define ASK	     (SECOND / 4)
 #define PATIENCE     100 /* ms for one that is under way when no more are sent */
 #define HANDLING_NMI 2	 /* enum kvm_intr_type in arch/x86/kvm/x86.h */
 
@@ -23,6 +24,7 @@ struct expected {
 	struct vp_nmi *nmi;  /* of the vCPU that one was last sent to this CPU for */
 	bool forwarded;	     /* a guest has handed one on, and it has been sent again */
 	bool this_forwarded; /* the one at hand is that */
+	u64 asked_at;	     /* ns: when one was last sent for nobody, see ask() */
 };
 static DEFINE_PER_CPU(struct expected, expected);
 
@@ -85,17 +87,19 @@ static int on_nmi(unsigned int type, struct pt_regs *regs)
 }
 
 /*
- * Nobody has claimed it. It is one that a guest has handed on for nothing, or the second of two
- * that the CPU has told apart where the first was taken for both.
+ * Nobody has claimed it. It is one that a guest has handed on for nothing, one that was sent for
+ * nobody, or the second of two that the CPU has told apart where the first was taken for both.
  */
 static int on_unknown(unsigned int type, struct pt_regs *regs)
 {
 	struct expected *here = this_cpu_ptr(&expected);
 	struct vp_nmi *nmi = READ_ONCE(here->nmi);
+	u64 now = ktime_get_mono_fast_ns();
 
 	if (here->this_forwarded)
 		return NMI_HANDLED;
-	if (!nmi || ktime_get_mono_fast_ns() - READ_ONCE(nmi->sent_at) > LATE_AT_MOST)
+	if (!nmi || (now - READ_ONCE(nmi->sent_at) > LATE_AT_MOST &&
+		     now - READ_ONCE(here->asked_at) > LATE_AT_MOST))
 		return NMI_DONE;
 	atomic64_inc(&nmi->late);
 	return NMI_HANDLED;
@@ -148,6 +152,26 @@ static bool is_lost(const struct vp_nmi *nmi, int cpu)
 	return cpu != nmi->sent_to && ktime_get_mono_fast_ns() - nmi->sent_at > SECOND;
 }
 
+/*
+ * Of an NMI of the host's own that the CPU has merged with one of the guest's, the guest knows
+ * nothing, and whoever has sent it waits: a backtrace for ten seconds, in which no other thread has
+ * that CPU. So the host's handlers are asked now and then, by an NMI that is nobody's. A guest that
+ * gets it hands it on.
+ */
+static bool ask(struct vp_nmi *nmi)
+{
+	u64 now = ktime_get_mono_fast_ns(), taken = atomic64_read(&nmi->ends[VP_NMI_GUEST]);
+	int cpu = READ_ONCE(nmi->sent_to);
+
+	if (taken == nmi->asked_of || now - nmi->asked_at < ASK || cpu == smp_processor_id())
+		return false;
+	nmi->asked_of = taken;
+	nmi->asked_at = now;
+	WRITE_ONCE(per_cpu_ptr(&expected, cpu)->asked_at, now);
+	apic->send_IPI(cpu, NMI_VECTOR);
+	return true;
+}
+
 static void send(struct vp_nmi *nmi)
 {
 	int cpu = READ_ONCE(nmi->cpu);
@@ -157,6 +181,8 @@ static void send(struct vp_nmi *nmi)
 			settle(nmi, VP_NMI_MERGED);
 		return;
 	}
+	if (ask(nmi))
+		return;
 	if (cpu < 0 || cpu == smp_processor_id() || !claim(cpu, nmi)) {
 		atomic64_inc(&nmi->unsent);
 		return;
@@ -190,6 +216,7 @@ void vp_nmi_begin(struct vp_nmi *nmi)
 	nmi->taken = NULL;
 	nmi->cpu = -1;
 	nmi->sent_to = -1;
+	nmi->asked_of = 0;
 	atomic64_set(&nmi->count, 0);
 	for (i = 0; i < VP_NMI_ENDS; i++)
 		atomic64_set(&nmi->ends[i], 0);

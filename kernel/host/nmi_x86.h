@@ -28,6 +28,8 @@ struct vp_nmi {
 	const u32 *taken;  /* and says which it has taken; null until the vCPU is known */
 	int sent_to;	   /* the CPU */
 	u64 sent_at;	   /* ns */
+	u64 asked_at;	   /* ns: when the host's handlers were asked last, */
+	u64 asked_of;	   /* and how many the guest had taken then */
 	atomic64_t count, ends[VP_NMI_ENDS], late, foreign, unsent;
 };
 

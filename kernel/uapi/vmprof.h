@@ -155,8 +155,9 @@ struct vmprof_status {
 	__u64 guard;	     /* made the guest exit, since it could not have stood it */
 	__u64 forwarded;     /* came to a guest that it was not for, which has handed it on */
 	__u64 merged;	     /* was never seen: one with another, or kept by the guest */
-	__u64 late;	     /* was seen once more than it was sent; in none of the above */
-	__u64 foreign;	     /* the host's own, which the guest has handed on */
+	__u64 late;	     /* was seen once more than it was sent, or was sent for nobody, to
+				call the host's handlers; in none of the above */
+	__u64 foreign;	     /* the host's own, or for nobody, which the guest has handed on */
 	__u64 kept_entry;    /* entries without the interrupt: the guest stood in its NMI's entry */
 	__u64 kept_injected; /* the same: it has an NMI of its own */
 	__u64 held;	     /* NMIs of its own that were held back in the first case; inject:
