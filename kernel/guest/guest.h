@@ -81,9 +81,7 @@ struct vg_source {
 
 extern const struct vg_source vg_source_perf;
 extern const struct vg_source vg_source_direct;
-void vg_direct_exit(void); /* it is not started again */
-#ifdef CONFIG_ARM64
 extern const struct vg_source vg_source_inject;
-#endif
+void vg_direct_exit(void); /* it is not started again */
 
 #endif

@@ -61,9 +61,7 @@ static void stop_source(void)
 static const struct vg_source *const sources[VMPROF_SOURCES] = {
 	[VMPROF_SOURCE_PERF] = &vg_source_perf,
 	[VMPROF_SOURCE_DIRECT] = &vg_source_direct,
-#ifdef CONFIG_ARM64
 	[VMPROF_SOURCE_INJECT] = &vg_source_inject,
-#endif
 };
 
 static int start_source(const struct vmprof_log_host *host, struct vmprof_log_guest *row)
@@ -71,11 +69,6 @@ static int start_source(const struct vmprof_log_host *host, struct vmprof_log_gu
 	const struct vg_source *source = sources[host->source];
 	int err;
 
-	if (!source) {
-		strscpy(row->why, "it has no injected interrupts on this architecture",
-			sizeof(row->why));
-		return -EOPNOTSUPP;
-	}
 	vg_request =
 		(struct vg_request){log.memory, host->request, host->source, host->chain, host->nr};
 	memcpy(vg_request.events, host->events, sizeof(vg_request.events));

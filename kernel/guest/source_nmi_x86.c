@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The host's NMIs as the source: they come here through this guest's own gate, with no exit to the
- * hypervisor. Which of them are for this CPU is in the log, where the host counts what it has sent
- * and this handler what it has taken.
+ * hypervisor (direct), or are injected by it (inject). Which of them are for this CPU is in the
+ * log, where the host counts what it has sent and this handler what it has taken.
  *
- * An NMI of the host that is nobody's here (its watchdog's, its backtrace's) has come here because
- * the host lets NMIs through: it is handed on. That is the one hypercall, and no sample's.
+ * Direct: an NMI of the host that is nobody's here (its watchdog's, its backtrace's) has come here
+ * because the host lets NMIs through: it is handed on. That is the one hypercall, and no sample's.
  */
 #include <linux/perf_event.h>
 #include <linux/smp.h>
@@ -14,10 +14,9 @@
 #include <asm/desc.h>
 #include <asm/nmi.h>
 #include <asm/processor.h>
+#include <asm/trapnr.h>
 
 #include "guest.h"
-
-#define GATE 2
 
 static u32 *counts(u32 page)
 {
@@ -63,13 +62,18 @@ static u64 gate_address(void)
 	struct desc_ptr idt;
 
 	store_idt(&idt);
-	return gate_offset((const gate_desc *)idt.address + GATE);
+	return gate_offset((const gate_desc *)idt.address + X86_TRAP_NMI);
 }
 
 static const char *find_refusal(void)
 {
 	const struct vmprof_log_event *event = &vg_request.events[0];
 
+	if (vg_request.nr != 1 || event->type != PERF_TYPE_SOFTWARE ||
+	    event->config != PERF_COUNT_SW_CPU_CLOCK)
+		return "the host's NMIs are a timer's on x86: one event, cpu-clock";
+	if (vg_request.source == VMPROF_SOURCE_INJECT)
+		return NULL;
 	if (boot_cpu_data.x86_vendor != X86_VENDOR_AMD &&
 	    boot_cpu_data.x86_vendor != X86_VENDOR_HYGON)
 		return "direct delivery on x86 needs a CPU with SVM";
@@ -77,45 +81,57 @@ static const char *find_refusal(void)
 	if (boot_cpu_has(X86_FEATURE_FRED))
 		return "direct delivery on x86 needs a guest without FRED";
 #endif
-	if (vg_request.nr != 1 || event->type != PERF_TYPE_SOFTWARE ||
-	    event->config != PERF_COUNT_SW_CPU_CLOCK)
-		return "direct delivery on x86 samples by a timer: one event, cpu-clock";
 	return NULL;
 }
 
-static int start(struct vmprof_log_guest *row)
+/* Whatever was sent before is over. */
+static int take(struct vmprof_log_guest *row)
 {
 	const char *refusal = find_refusal();
 	u32 i;
-	int err;
 
 	if (refusal) {
 		strscpy(row->why, refusal, sizeof(row->why));
 		return -EOPNOTSUPP;
 	}
-	/* Whatever was sent before is over. */
 	for (i = 0; i < VMPROF_LOG_NMI_SLOTS; i++)
 		WRITE_ONCE(counts(1)[i], READ_ONCE(counts(0)[i]));
-	err = register_nmi_handler(NMI_LOCAL, on_nmi, 0, "vmprof_guest");
+	return register_nmi_handler(NMI_LOCAL, on_nmi, 0, "vmprof_guest");
+}
+
+static void give_back(void)
+{
+	unregister_nmi_handler(NMI_LOCAL, "vmprof_guest");
+}
+
+static int start_direct(struct vmprof_log_guest *row)
+{
+	int err = take(row);
+
 	if (err)
 		return err;
 	err = register_nmi_handler(NMI_UNKNOWN, on_unknown, 0, "vmprof_guest-unknown");
-	if (err) {
-		unregister_nmi_handler(NMI_LOCAL, "vmprof_guest");
-		return err;
-	}
+	if (err)
+		give_back();
 	row->handler = gate_address();
-	return 0;
+	return err;
 }
 
-static void stop(void)
+static void stop_direct(void)
 {
 	unregister_nmi_handler(NMI_UNKNOWN, "vmprof_guest-unknown");
-	unregister_nmi_handler(NMI_LOCAL, "vmprof_guest");
+	give_back();
+}
+
+static int start_inject(struct vmprof_log_guest *row)
+{
+	row->handler = X86_TRAP_NMI;
+	return take(row);
 }
 
 void vg_direct_exit(void)
 {
 }
 
-const struct vg_source vg_source_direct = {start, stop};
+const struct vg_source vg_source_direct = {start_direct, stop_direct};
+const struct vg_source vg_source_inject = {start_inject, give_back};

@@ -87,10 +87,10 @@ static void on_entry(void *unused, struct kvm_vcpu *guest)
 {
 	struct vp_vcpu *vcpu = vp_vcpu_of(current);
 
-	if (vcpu && vcpu->direct)
-		vp_direct_on_entry(vcpu->direct, guest);
-	else if (vcpu)
+	if (vcpu && !vcpu->direct)
 		vp_complete(vcpu, guest);
+	else if (vcpu && vcpu->vm->delivery == VMP_DELIVER_DIRECT)
+		vp_direct_on_entry(vcpu->direct, guest);
 }
 
 /* Intel: the architectural PMU tells; AMD: six with the extension, else four. */

@@ -23,48 +23,59 @@ void vp_direct_free(struct vp_vcpu *vcpu)
 	kfree(vcpu->direct);
 }
 
-static int hook_and_watch(void)
+static const struct vp_delivery *of(const struct vp_vm *vm)
 {
-	int err = vp_direct_arch.hook();
+	return vp_delivery_of(vm->delivery);
+}
 
-	if (!err)
-		schedule_delayed_work(&watchdog, WATCH);
-	return err;
+/* Whether a VM of the list has hooked the same. */
+static bool is_hooked(const struct vp_delivery *delivery)
+{
+	const struct vp_vm *vm;
+
+	list_for_each_entry(vm, &vms, direct) if (of(vm) == delivery) return true;
+	return !delivery->hook;
 }
 
 int vp_direct_attach(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
 {
-	int err = vp_direct_arch.attach ? vp_direct_arch.attach(vm, attach, log) : 0;
+	const struct vp_delivery *delivery = of(vm);
+	int err = delivery->attach ? delivery->attach(vm, attach, log) : 0;
 
 	if (err)
 		return err;
 	mutex_lock(&lock);
-	err = list_empty(&vms) ? hook_and_watch() : 0;
+	err = is_hooked(delivery) ? 0 : delivery->hook();
 	if (!err) {
+		if (list_empty(&vms))
+			schedule_delayed_work(&watchdog, WATCH);
 		list_add_tail(&vm->direct, &vms);
 		vm->log = log;
 	}
 	mutex_unlock(&lock);
-	if (err && vp_direct_arch.detach)
-		vp_direct_arch.detach(vm);
+	if (err && delivery->detach)
+		delivery->detach(vm);
 	return err;
 }
 
 void vp_direct_detach(struct vp_vm *vm)
 {
+	const struct vp_delivery *delivery = of(vm);
+
 	if (list_empty(&vm->direct))
 		return;
 	vp_direct_stop(vm);
-	vp_direct_arch.part(vm);
+	if (delivery->part)
+		delivery->part(vm);
 	mutex_lock(&lock);
 	list_del_init(&vm->direct);
-	if (list_empty(&vms)) {
+	if (list_empty(&vms))
 		cancel_delayed_work(&watchdog);
-		vp_direct_arch.unhook();
-	}
+	if (!is_hooked(delivery))
+		delivery->unhook();
 	mutex_unlock(&lock);
-	if (vp_direct_arch.detach)
-		vp_direct_arch.detach(vm);
+	if (delivery->detach)
+		delivery->detach(vm);
 	vp_direct_unpin(vm->log);
 	vm->log = NULL;
 }
@@ -72,14 +83,14 @@ void vp_direct_detach(struct vp_vm *vm)
 void vp_direct_exit(void)
 {
 	cancel_delayed_work_sync(&watchdog);
-	if (vp_direct_arch.exit)
-		vp_direct_arch.exit();
+	vp_arch_direct_exit();
 }
 
 /* ------------------------------------------------------------------ start, stop */
 
 void vp_direct_start(struct vp_vm *vm)
 {
+	const struct vp_delivery *delivery = of(vm);
 	u32 i;
 
 	for (i = 0; i < vm->nr_vcpus; i++) {
@@ -87,11 +98,11 @@ void vp_direct_start(struct vp_vm *vm)
 
 		direct->why = NULL;
 		direct->entries = 0;
-		vp_direct_arch.begin(direct);
+		delivery->begin(direct);
 		smp_store_release(&direct->wanted, true);
 	}
-	if (vp_direct_arch.start)
-		vp_direct_arch.start(vm);
+	if (delivery->start)
+		delivery->start(vm);
 }
 
 void vp_direct_stop(struct vp_vm *vm)
@@ -101,8 +112,8 @@ void vp_direct_stop(struct vp_vm *vm)
 	for (i = 0; i < vm->nr_vcpus; i++)
 		WRITE_ONCE(vm->vcpus[i].direct->wanted, false);
 	vp_leave_guests();
-	if (vp_direct_arch.stop)
-		vp_direct_arch.stop(vm);
+	if (of(vm)->stop)
+		of(vm)->stop(vm);
 }
 
 static bool any_silent(const struct vp_vm *vm)
@@ -121,9 +132,9 @@ static void take_back(struct vp_vm *vm)
 
 	for (i = 0; i < vm->nr_vcpus; i++)
 		if (xchg(&vm->vcpus[i].direct->wanted, false))
-			WRITE_ONCE(vm->vcpus[i].direct->why, vp_direct_arch.silent);
-	if (vp_direct_arch.taken_back)
-		vp_direct_arch.taken_back(vm);
+			WRITE_ONCE(vm->vcpus[i].direct->why, of(vm)->silent);
+	if (of(vm)->taken_back)
+		of(vm)->taken_back(vm);
 }
 
 /* A vCPU that does not acknowledge is only known to be silent if it exits. */
@@ -148,7 +159,7 @@ void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
 		struct vp_direct *direct = vm->vcpus[i].direct;
 		u64 entries = READ_ONCE(direct->entries);
 
-		vp_direct_arch.status(direct, status);
+		of(vm)->status(direct, status);
 		status->entries += entries;
 		if (entries)
 			status->clock_offset = READ_ONCE(direct->clock_offset);
@@ -156,8 +167,8 @@ void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
 	}
 	strscpy(status->why, why ?: "", sizeof(status->why));
 	if (why)
-		status->state = why == vp_direct_arch.silent ? VMPROF_DIRECT_TAKEN_BACK
-							     : VMPROF_DIRECT_REFUSED;
+		status->state =
+			why == of(vm)->silent ? VMPROF_DIRECT_TAKEN_BACK : VMPROF_DIRECT_REFUSED;
 	else if (vm->started)
 		status->state = status->entries ? VMPROF_DIRECT_LENT : VMPROF_DIRECT_WAITING;
 }

@@ -34,6 +34,12 @@ const char *vp_direct_refusal(u32 delivery, u32 flags);
 #ifdef CONFIG_ARM64
 /* The pmu whose counters are lent, or null: once, before anything else. */
 void vp_direct_init(struct arm_pmu *pmu);
+/* Undoes that. */
+void vp_arch_direct_exit(void);
+#else
+static inline void vp_arch_direct_exit(void)
+{
+}
 #endif
 void vp_direct_exit(void);
 /*
@@ -65,18 +71,22 @@ void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status);
 
 /* ------------------------------------------------------------------ direct_*.c */
 
-/* What the architectures do each in their way. A function may be null where that is said. */
-struct vp_direct_arch {
+/* What each architecture, and on x86 each delivery, does in its way. A function may be null where
+ * that is said. */
+struct vp_delivery {
 	const char *silent; /* what is said of a VM whose handler does not acknowledge */
+	/* The vCPU's, zeroed but for what the event says; or null. x86 only. */
+	struct vp_direct *(*create)(const struct vmprof_event *event);
 	/* Into KVM, while there is at least one VM: 0 or -errno. None of them runs any more when
-	 * unhook returns. */
+	 * unhook returns. Both may be null. */
 	int (*hook)(void);
 	void (*unhook)(void);
 	/* What the VM needs besides the hooks, its vCPUs being there: 0 or -errno; may be null.
 	 * detach undoes it, when no vCPU has anything; may be null. */
 	int (*attach)(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log);
 	void (*detach)(struct vp_vm *vm);
-	/* Of a stopped VM: the hooks are about to go, and nothing may rely on them any more. */
+	/* Of a stopped VM: the hooks are about to go, and nothing may rely on them any more. May
+	 * be null. */
 	void (*part)(struct vp_vm *vm);
 	/* A profile of a vCPU, which is not wanted yet. */
 	void (*begin)(struct vp_direct *direct);
@@ -88,10 +98,9 @@ struct vp_direct_arch {
 	void (*taken_back)(struct vp_vm *vm);
 	/* Adds what only this architecture counts. */
 	void (*status)(struct vp_direct *direct, struct vmprof_status *status);
-	void (*exit)(void); /* may be null */
 };
 
-extern const struct vp_direct_arch vp_direct_arch;
+const struct vp_delivery *vp_delivery_of(u32 delivery);
 
 #ifdef CONFIG_X86_64
 /* At tracepoint kvm_entry, of a vCPU with this delivery. */

@@ -10,14 +10,12 @@
  */
 #include <linux/delay.h>
 #include <linux/fs.h>
-#include <linux/mm.h>
 #include <linux/slab.h>
 #include <linux/tracepoint.h>
 
 #include <asm/desc.h>
 
-#include "../uapi/vmprof_log.h"
-#include "direct.h"
+#include "delivery_x86.h"
 #include "nmi_x86.h"
 #include "vmcb_x86.h"
 
@@ -75,7 +73,7 @@ static bool nmi_watchdog_is_off(void)
 const char *vp_direct_refusal(u32 delivery, u32 flags)
 {
 	if (delivery == VMP_DELIVER_INJECT)
-		return "no interrupts are injected on x86";
+		return NULL;
 	if (!boot_cpu_has(X86_FEATURE_SVM))
 		return "direct delivery on VMX needs hardware that it has not been tried on";
 	if (num_online_cpus() < 2)
@@ -103,14 +101,17 @@ static u64 gate_address(struct kvm_vcpu *guest, const struct vmcb *vmcb)
 /* What a VM must be like is known when it runs only. */
 static const char *find_why(struct row *row, struct kvm_vcpu *guest, const struct vmcb *vmcb)
 {
+	const char *why;
+
 	if (!vmcb || !vp_nmi_exits(vmcb))
 		return "this host's KVM does not keep a vCPU's VMCB where it is known to be";
 	if (vmcb->control.nested_ctl & SVM_NESTED_CTL_SEV_ES_ENABLE)
 		return "the VM's registers are encrypted (SEV-ES)";
 	if (vmcb->control.int_ctl & VNMI)
 		return "the VM has virtual NMIs (load kvm_amd with vnmi=0)";
-	if (guest->vcpu_id >= VMPROF_LOG_NMI_SLOTS)
-		return "a vCPU's APIC id is above 511";
+	why = vp_log_misfit(guest);
+	if (why)
+		return why;
 	if (!row->known && gate_address(guest, vmcb) != row->entry)
 		return "the guest's gate of NMIs leads to another place than its row says";
 	return NULL;
@@ -265,50 +266,15 @@ static void unhook(void)
 
 /* ------------------------------------------------------------------ rows */
 
-int vp_direct_new(struct vp_vcpu *vcpu, const struct vmprof_event *event, u32 nr)
+static struct vp_direct *create(const struct vmprof_event *event)
 {
-	struct row *row;
+	struct row *row = kzalloc(sizeof(*row), GFP_KERNEL);
 
-	if (nr != 1 || event->type != PERF_TYPE_SOFTWARE ||
-	    event->config != PERF_COUNT_SW_CPU_CLOCK || event->config1 || event->config2 ||
-	    event->period < VMPROF_CLOCK_PERIOD_MIN || event->period > VMPROF_LOG_PERIOD_MAX ||
-	    (event->flags & ~VMP_COUNT_FLAGS))
-		return -EINVAL;
-	row = kzalloc(sizeof(*row), GFP_KERNEL);
 	if (!row)
-		return -ENOMEM;
+		return NULL;
 	row->period = event->period;
 	vp_nmi_begin(&row->nmi);
-	vcpu->direct = &row->direct;
-	return 0;
-}
-
-struct vp_log *vp_direct_pin(const struct vmprof_attach *attach)
-{
-	struct vp_log *log;
-	int got;
-
-	if (attach->delivery != VMP_DELIVER_DIRECT || !attach->log || attach->log % PAGE_SIZE)
-		return NULL;
-	log = kzalloc(sizeof(*log), GFP_KERNEL);
-	if (!log)
-		return ERR_PTR(-ENOMEM);
-	got = pin_user_pages_fast(attach->log, VP_LOG_PAGES, FOLL_WRITE | FOLL_LONGTERM,
-				  log->pages);
-	if (got == VP_LOG_PAGES)
-		return log;
-	if (got > 0)
-		unpin_user_pages(log->pages, got);
-	kfree(log);
-	return ERR_PTR(got < 0 ? got : -EFAULT);
-}
-
-void vp_direct_unpin(struct vp_log *log)
-{
-	if (!log)
-		return;
-	unpin_user_pages_dirty_lock(log->pages, VP_LOG_PAGES, true);
-	kfree(log);
+	return &row->direct;
 }
 
 static int attach_log(struct vp_vm *vm, const struct vmprof_attach *attach, struct vp_log *log)
@@ -326,8 +292,8 @@ static int attach_log(struct vp_vm *vm, const struct vmprof_attach *attach, stru
 
 		nmis->of[i] = &row->nmi;
 		row->entry = attach->handler;
-		row->post = page_address(log->pages[0]) + VMPROF_LOG_NMI;
-		row->taken = page_address(log->pages[1]) + VMPROF_LOG_NMI;
+		row->post = vp_log_sent(log);
+		row->taken = vp_log_taken(log);
 	}
 	vm->nmis = nmis;
 	return 0;
@@ -406,8 +372,9 @@ static void status(struct vp_direct *direct, struct vmprof_status *status)
 	status->held += READ_ONCE(row->kept[VP_KEEP_HELD]);
 }
 
-const struct vp_direct_arch vp_direct_arch = {
+const struct vp_delivery vp_direct_delivery = {
 	.silent = "the guest's handler has not acknowledged an NMI for a second",
+	.create = create,
 	.hook = hook,
 	.unhook = unhook,
 	.attach = attach_log,

@@ -316,7 +316,7 @@ static void status(struct vp_direct *direct, struct vmprof_status *status)
 	status->held += READ_ONCE(loan->signal.holds);
 }
 
-static void leave(void)
+void vp_arch_direct_exit(void)
 {
 	u32 i;
 
@@ -326,7 +326,7 @@ static void leave(void)
 			ways[i]->exit();
 }
 
-const struct vp_direct_arch vp_direct_arch = {
+static const struct vp_delivery lending = {
 	.silent = "the guest's handler has not acknowledged an interrupt for a second",
 	.hook = hook,
 	.unhook = vp_hooks_clear,
@@ -334,5 +334,10 @@ const struct vp_direct_arch vp_direct_arch = {
 	.part = part,
 	.begin = begin_anew,
 	.status = status,
-	.exit = leave,
 };
+
+/* The two ways differ in how an overflow comes to the guest. */
+const struct vp_delivery *vp_delivery_of(u32 delivery)
+{
+	return &lending;
+}

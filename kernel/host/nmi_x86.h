@@ -33,12 +33,6 @@ struct vp_nmi {
 	atomic64_t count, ends[VP_NMI_ENDS], late, foreign, unsent;
 };
 
-#define VP_LOG_PAGES 2
-
-struct vp_log {
-	struct page *pages[VP_LOG_PAGES]; /* of vmprof_log.h */
-};
-
 /* A VM's. */
 struct vp_nmis {
 	struct hrtimer timer;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 #include <linux/mm.h>
 
+#include "delivery_x86.h"
 #include "vmcb_x86.h"
 
 /* The entry, asm_exc_nmi() in Linux, has some 0x100 bytes up to its last IRET. More than it has is
@@ -91,8 +92,7 @@ static bool injects_nmi(const struct vmcb *vmcb)
 static void hold(struct kvm_vcpu *guest, struct vmcb *vmcb)
 {
 	vmcb->control.event_inj = 0;
-	atomic_inc(&guest->arch.nmi_queued);
-	kvm_make_request(KVM_REQ_NMI, guest);
+	vp_queue_nmi(guest);
 }
 
 /* It steps through the guest's IRET where it cannot intercept it. */

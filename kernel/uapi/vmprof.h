@@ -127,7 +127,8 @@ struct vmprof_read {
  * Where interrupts are injected the same is lent. The counters' interrupts stay the host's, which
  * raises the one that the guest's row names (arm64: an SGI, 8 to 15), and counts them in
  * vmprof_status. It raises no other one before the guest has dealt with the last one, nor within
- * VMPROF_INJECT_PAUSE_NS of it.
+ * VMPROF_INJECT_PAUSE_NS of it. On x86 nothing is lent: the event is the vCPU's thread's, as with
+ * the host's delivery, and the guest's interrupt an NMI (2), of which one is under way at most.
  */
 #define VMPROF_CLOCK_PERIOD_MIN 100000
 #define VMPROF_INJECT_PAUSE_NS	20000
@@ -149,7 +150,8 @@ struct vmprof_status {
 	char why[VMPROF_WHY];
 	/* x86, direct: every NMI that was sent for the VM is counted once in the next five, when it
 	 * has been seen: */
-	__u64 sent;	     /* inject: interrupts that were raised */
+	__u64 sent;	     /* inject: interrupts that were raised; x86: they are in guest or
+				merged, but for those under way */
 	__u64 guest;	     /* taken by the guest's handler: a sample each */
 	__u64 host;	     /* came while the host had the CPU */
 	__u64 guard;	     /* made the guest exit, since it could not have stood it */
@@ -162,7 +164,8 @@ struct vmprof_status {
 	__u64 kept_injected; /* the same: it has an NMI of its own */
 	__u64 held;	     /* NMIs of its own that were held back in the first case; inject:
 				interrupts that were raised later, as they came too soon */
-	__u64 unsent;	     /* periods that ended while the host or the timer had its CPU */
+	__u64 unsent;	     /* periods that ended while the host or the timer had its CPU; inject:
+				or the last one was not taken yet */
 };
 
 /*

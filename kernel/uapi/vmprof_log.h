@@ -13,7 +13,7 @@
  * (core/log.h) and uses nothing but that; sizes of rings it keeps to itself. A page here has 4096
  * bytes, whatever the kernels' pages have.
  *
- * Where the direct delivery is by NMIs (x86), the host counts in page 0 those that it has sent to
+ * Where the delivery is by NMIs (x86), the host counts in page 0 those that it has sent to
  * each vCPU, and the guest in page 1 which of them it has taken: while the numbers differ one is
  * under way. The vCPU's place is its APIC id.
  *
@@ -47,8 +47,8 @@
 enum vmprof_source {
 	VMPROF_SOURCE_PERF,   /* an event of the guest's own perf, on each of its CPUs */
 	VMPROF_SOURCE_DIRECT, /* a physical counter that the host lends */
-	VMPROF_SOURCE_INJECT, /* the same; its interrupts go to the host, which raises the guest's
-			       */
+	VMPROF_SOURCE_INJECT, /* the same, or a timer; its interrupts go to the host, which raises
+				 the guest's */
 	VMPROF_SOURCES,
 };
 

@@ -441,9 +441,13 @@ static void note_nmis(struct direct_session *s, const struct vmprof_status *st)
 		 (unsigned long long)st->forwarded, (unsigned long long)st->merged);
 }
 
-/* They are raised when the vCPU exits next: the period grows meanwhile. */
-static void note_held(struct direct_session *s, const struct vmprof_status *st)
+/* Those that are held are raised when the vCPU exits next: the period grows meanwhile. */
+static void note_raised(struct direct_session *s, const struct vmprof_status *st)
 {
+	if (st->merged)
+		snprintf(s->limit, sizeof(s->limit),
+			 "%llu of %llu interrupts the guest has not taken",
+			 (unsigned long long)st->merged, (unsigned long long)st->sent);
 	if (!st->held)
 		return;
 	snprintf(s->limit, sizeof(s->limit),
@@ -462,7 +466,7 @@ static void note_interrupts(struct direct_session *s)
 	if (s->way == &direct_way)
 		note_nmis(s, &st);
 	else
-		note_held(s, &st);
+		note_raised(s, &st);
 }
 
 static int direct_stop(struct backend_session *base)

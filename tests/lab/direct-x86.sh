@@ -37,9 +37,9 @@ nmi_begin direct-x86
 dir=$tmp/plain out=$tmp/plain/stdout
 kvm_run_sound x86-kvm direct-x86 "$dir" no_reason "${files[@]}"
 expect "it is there for who asks for what is experimental" "$(grep ^info "$out")" \
-	says "$out" '^info: deliveries 1 experimental 4 why direct delivery on x86 is experimental'
+	says "$out" '^info: deliveries 3 experimental 4 why direct delivery on x86 is experimental'
 expect "not with the NMI watchdog on" "$(grep ^watchdog "$out")" \
-	says "$out" "^watchdog: deliveries 1 experimental 0 why the host's NMI watchdog is on"
+	says "$out" "^watchdog: deliveries 3 experimental 0 why the host's NMI watchdog is on"
 expect "what must be refused is refused" "$(grep '^refuse: WRONG' "$out")" \
 	test "$(grep -c '^refuse: refused' "$out")" -eq 12
 for run in direct chains; do

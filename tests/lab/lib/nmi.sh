@@ -3,7 +3,7 @@
 # For tests of VMs of x86-64 whose handlers take the host's NMIs, beside tap.sh, kvm.sh and kmod.sh. $out is what the
 # host's script printed, $dir what it left.
 
-# build DIR: both modules and what goes with them to the script direct-x86
+# build DIR: both modules and what goes with them to the scripts direct-x86 and inject-x86
 build() {
 	local headers
 	headers=$("$top/scripts/kernel-headers" 6.1-cloud amd64) || return
