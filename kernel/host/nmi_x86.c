@@ -24,7 +24,7 @@ struct expected {
 	struct vp_nmi *nmi;  /* of the vCPU that one was last sent to this CPU for */
 	bool forwarded;	     /* a guest has handed one on, and it has been sent again */
 	bool this_forwarded; /* the one at hand is that */
-	u64 asked_at;	     /* ns: when one was last sent for nobody, see ask() */
+	bool asked;	     /* one was sent for nobody, see ask() */
 };
 static DEFINE_PER_CPU(struct expected, expected);
 
@@ -94,12 +94,13 @@ static int on_unknown(unsigned int type, struct pt_regs *regs)
 {
 	struct expected *here = this_cpu_ptr(&expected);
 	struct vp_nmi *nmi = READ_ONCE(here->nmi);
-	u64 now = ktime_get_mono_fast_ns();
 
 	if (here->this_forwarded)
 		return NMI_HANDLED;
-	if (!nmi || (now - READ_ONCE(nmi->sent_at) > LATE_AT_MOST &&
-		     now - READ_ONCE(here->asked_at) > LATE_AT_MOST))
+	if (!nmi)
+		return NMI_DONE;
+	if (!xchg(&here->asked, false) &&
+	    ktime_get_mono_fast_ns() - READ_ONCE(nmi->sent_at) > LATE_AT_MOST)
 		return NMI_DONE;
 	atomic64_inc(&nmi->late);
 	return NMI_HANDLED;
@@ -167,7 +168,7 @@ static bool ask(struct vp_nmi *nmi)
 		return false;
 	nmi->asked_of = taken;
 	nmi->asked_at = now;
-	WRITE_ONCE(per_cpu_ptr(&expected, cpu)->asked_at, now);
+	WRITE_ONCE(per_cpu_ptr(&expected, cpu)->asked, true);
 	apic->send_IPI(cpu, NMI_VECTOR);
 	return true;
 }

@@ -101,6 +101,6 @@ expect "storm: the host's backtraces are all answered" "$(grep '^backtrace storm
 	test "$(grep -c '^backtrace storm: .* [1-9][0-9]*$' "$out")" -ge 20 -a "$(grep -c '^backtrace storm: .* 0$' "$out")" -eq 0
 expect "storm: nobody stands still for as long as one that is not" "$(longest "$dir/vm.log")" \
 	test "$(longest "$dir/vm.log")" -gt 0 -a "$(longest "$dir/vm.log")" -lt 10
-clean storm 'WARNING|BUG: [^s]|Oops|Uhhuh|panic'
+clean storm 'WARNING|BUG: [^s]|Oops|Uhhuh|Kernel panic'
 grep -E '^storm: (status|nmis)|^@' "$out" | sed 's/^/# /'
 echo "# storm: $(grep -c '^backtrace storm' "$out") backtraces of the host, the guest silent for $(longest "$dir/vm.log") s at most"

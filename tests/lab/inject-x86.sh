@@ -49,5 +49,5 @@ sampled storm
 expect "storm: the guest's backtraces" "$(grep '@backtraces' "$out")" says "$out" '^@backtraces [0-9]{2,}'
 expect "storm: nothing else that the guest has to complain of" "$(grep '^storm: @bad' "$out")" \
 	test "$(grep '^storm: @bad' "$out" | grep -vc 'Uhhuh')" -eq 0 -a "$(grep -c '^storm: @bad' "$out")" -le 5
-clean inject 'WARNING|BUG|Oops|Uhhuh|stall|panic'
+clean inject 'WARNING|BUG:|Oops|Uhhuh|stall|Kernel panic'
 grep -E '^(inject|chains|storm): (status|nmis)|^@backtraces' "$out" | sed 's/^/# /'
