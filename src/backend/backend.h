@@ -105,6 +105,12 @@ struct vmprof_backend {
 	 */
 	int (*read)(struct backend_session *s, struct raw_sample *samples, unsigned n,
 		    int timeout_ms);
+	/*
+	 * What the guest has said of its processes: before the sample that read() has handed out,
+	 * or if there was none until now. false: that is all. Call it before the sample is
+	 * completed. May be NULL.
+	 */
+	bool (*told)(struct backend_session *s, struct raw_told *out);
 	/* What read() handed out is complete: a VM that was stopped for it may go on. May be NULL.
 	 */
 	void (*complete)(struct backend_session *s);

@@ -57,7 +57,7 @@ static int read_bytes(struct source *s, uint64_t off, uint64_t at, void *buf, si
 {
 	if (s->time < s->c->retry_at)
 		return -EFAULT;
-	if ((at && !guest_virt_read(s->km->virt, s->proc->as, at, buf, len)) ||
+	if ((at && s->proc->as.root && !guest_virt_read(s->km->virt, s->proc->as, at, buf, len)) ||
 	    in_pagecache(s, off, buf, len))
 		return 0;
 	s->c->retry_at = s->time + RETRY_NS;

@@ -129,6 +129,7 @@ void guest_dsos_forget_kernel(struct guest_dsos *t)
 	for (size_t i = 0; i < t->n; i++) {
 		t->entry[i]->file.inode = 0;
 		t->entry[i]->base = 0;
+		t->entry[i]->sought = false;
 		t->entry[i]->perf_map.inode = 0;
 	}
 }

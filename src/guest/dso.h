@@ -31,6 +31,7 @@ struct guest_dso_entry {
 	struct guest_dso_entry *same_hash;
 	struct guest_inode file; /* .inode 0: memory without a file, or of a kernel that is gone */
 	bool looked_at;		 /* for its build id */
+	bool sought;		 /* by its path, as no process was seen to have it */
 	/* Where it was seen mapped last, for guest_dso_read_image(). */
 	int32_t tgid;
 	uint64_t base;		     /* address of its byte 0; 0 if that is not mapped */

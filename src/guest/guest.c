@@ -42,6 +42,7 @@ int guest_open(struct guest **out, struct guest_mem *mem, const struct guest_con
 static void forget_kernel(struct guest *g)
 {
 	guest_procs_reset(&g->procs);
+	guest_told_free(&g->told);
 	guest_dsos_forget_kernel(&g->dsos);
 	guest_orc_free(&g->orc);
 	guest_code_flush(g->code);
@@ -342,9 +343,9 @@ static int find_loaded(struct guest *g, const struct guest_dso_entry *e, struct 
 	struct guest_task t;
 	int rc;
 
-	if (!g->kernel || !proc || !proc->threads || !e->base)
+	if (!g->kernel || !proc || !e->base)
 		return -ENODATA;
-	rc = guest_task_read(&g->km, proc->threads->task, proc->mm, &t);
+	rc = guest_task_read(&g->km, guest_process_task(proc), proc->mm, &t);
 	if (rc)
 		return rc == -ESRCH ? rc : -ENODATA;
 	if (t.ctx_id != proc->ctx_id || !t.mm)

@@ -69,6 +69,12 @@ void guest_kernel_info(struct guest *g, struct guest_kernel_info *info);
 int guest_complete(struct guest *g, const struct raw_sample *raw, struct sample *out);
 
 /*
+ * What the guest's own kernel has said of its processes, if a source hears of it: before the
+ * samples that come later. Brings up side-band, too, but of processes that have had samples only.
+ */
+void guest_tell(struct guest *g, const struct raw_told *told);
+
+/*
  * What a backend should copy with each sample's registers, if it can (raw_sample.task, .memory).
  * Samples may then be completed some milliseconds later. false: nothing, no kernel is known.
  */

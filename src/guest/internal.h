@@ -10,6 +10,7 @@
 #include "guest/events.h"
 #include "guest/looks.h"
 #include "guest/process.h"
+#include "guest/told.h"
 
 struct guest_work;
 
@@ -34,6 +35,7 @@ struct guest {
 	struct guest_orc orc;
 	struct guest_code *code;
 	struct guest_procs procs;
+	struct guest_told told;
 	struct guest_dsos dsos;
 	struct guest_events events;
 

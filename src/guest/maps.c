@@ -66,12 +66,14 @@ static int image_read(void *ctx, uint64_t off, void *buf, size_t len)
 }
 
 /* Once, as users tell files apart by it: an id that came up later would be of another file. */
-static void find_build_id(struct guest_procs *p, struct guest_process *proc,
+void guest_procs_build_id(struct guest_procs *p, struct guest_process *proc,
 			  struct guest_dso_entry *e)
 {
 	struct image im = {.km = p->km, .file = &e->file, .as = proc->as, .base = e->base};
 	struct guest_elf elf = {0};
 
+	if (e->looked_at)
+		return;
 	e->looked_at = true;
 	if (!e->file.inode || guest_elf_read(&elf, false, image_read, &im)) {
 		im.file = NULL;
@@ -117,19 +119,26 @@ static void special_name(struct guest_procs *p, uint64_t mm, const struct guest_
 
 /*
  * Memory that programs make code in has a file where they map it twice, once to write and once to
- * run. A program that was copied into such a file is one.
+ * run.
  */
-static bool is_made(struct guest_procs *p, const char *path, const struct guest_inode *f)
+bool guest_is_made_name(const char *path)
 {
 	static const char *const names[] = {"/memfd:", "/dev/zero", "/anon_hugepage"};
-	uint8_t magic[SELFMAG];
 
 	for (size_t i = 0; i < sizeof(names) / sizeof(*names); i++)
 		if (!strncmp(path, names[i], strlen(names[i])))
-			return guest_pagecache_read(p->km, f, 0, magic, sizeof(magic), NULL) !=
-				       (ssize_t)sizeof(magic) ||
-			       memcmp(magic, ELFMAG, SELFMAG) != 0;
+			return true;
 	return false;
+}
+
+/* A program that was copied into such a file is one. */
+static bool is_made(struct guest_procs *p, const char *path, const struct guest_inode *f)
+{
+	uint8_t magic[SELFMAG];
+
+	return guest_is_made_name(path) && (guest_pagecache_read(p->km, f, 0, magic, sizeof(magic),
+								 NULL) != (ssize_t)sizeof(magic) ||
+					    memcmp(magic, ELFMAG, SELFMAG) != 0);
 }
 
 static struct guest_dso_entry *name_vma(struct guest_procs *p, struct guest_process *proc,
@@ -159,8 +168,7 @@ static struct guest_dso_entry *name_vma(struct guest_procs *p, struct guest_proc
 	e->tgid = proc->tgid;
 	if (base || !e->base)
 		e->base = base;
-	if (!e->looked_at)
-		find_build_id(p, proc, e);
+	guest_procs_build_id(p, proc, e);
 	return e;
 }
 
@@ -225,9 +233,8 @@ static void announce(struct guest_procs *p, const struct guest_process *proc,
 	guest_events_add(p->events, &ev);
 }
 
-/* Takes @maps over; announces what was not there before. */
-static void replace_maps(struct guest_procs *p, struct guest_process *proc, struct guest_map *maps,
-			 size_t n, uint64_t time)
+void guest_procs_set_maps(struct guest_procs *p, struct guest_process *proc, struct guest_map *maps,
+			  size_t n, uint64_t time)
 {
 	size_t old = 0, kept = 0;
 
@@ -248,6 +255,26 @@ static void replace_maps(struct guest_procs *p, struct guest_process *proc, stru
 	proc->maps = maps;
 	proc->nr_maps = n;
 	proc->last_map = NULL;
+}
+
+/* Those of @maps that are where none is known: memory is read later than what was told. Frees them.
+ */
+static void add_maps(struct guest_procs *p, struct guest_process *proc, struct guest_map *maps,
+		     size_t n, uint64_t time)
+{
+	struct guest_map *all = xcalloc(proc->nr_maps + n + 1, sizeof(*all));
+	size_t known = 0, nr = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		while (known < proc->nr_maps && proc->maps[known].start < maps[i].end)
+			all[nr++] = proc->maps[known++];
+		if (!nr || all[nr - 1].end <= maps[i].start)
+			all[nr++] = maps[i];
+	}
+	while (known < proc->nr_maps)
+		all[nr++] = proc->maps[known++];
+	free(maps);
+	guest_procs_set_maps(p, proc, all, nr, time);
 }
 
 /* ---------- when ---------- */
@@ -315,7 +342,10 @@ bool guest_procs_refresh_maps(struct guest_procs *p, struct guest_process *proc,
 	if (!p->scratch.whole && p->scratch.n < proc->nr_maps)
 		return false;
 	n = make_maps(p, proc, t->mm, &p->scratch, &maps);
-	replace_maps(p, proc, maps, n, time);
+	if (proc->told)
+		add_maps(p, proc, maps, n, time);
+	else
+		guest_procs_set_maps(p, proc, maps, n, time);
 	proc->useless_walks = lost && !guest_process_map(proc, lost) ? proc->useless_walks + 1 : 0;
 	return true;
 }

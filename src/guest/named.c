@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * Samples whose source knows whose they are: an agent in the guest, which has asked the guest's own
- * kernel. That is taken as it is said. What such a source does not say is which files the process
- * has mapped; where the guest's kernel is known they are read from its memory.
+ * kernel. That is taken as it is said. Which files the process has mapped it may have told as well
+ * (told.h); else, where the guest's kernel is known, they are read from its memory.
  */
 #include <errno.h>
 #include <string.h>
@@ -115,7 +115,9 @@ int guest_from_name(struct guest *g, const struct raw_sample *raw, struct sample
 	int rc = guest_need_kernel_in_memory(g, raw->time);
 	bool types = !rc && !g->no_types;
 
-	if (rc != -ESRCH && types)
+	if (rc != -ESRCH)
+		guest_told_sync(g, raw);
+	if (types)
 		rc = look(g, raw, out);
 	out->pid = raw->pid;
 	out->tid = raw->tid;
@@ -123,9 +125,7 @@ int guest_from_name(struct guest *g, const struct raw_sample *raw, struct sample
 	if (rc == -ESRCH)
 		return rc;
 	see_thread(g, raw);
-	if (!types)
-		return 0;
-	if (raw->has & RAW_HAS_LINK)
+	if (types && raw->has & RAW_HAS_LINK)
 		settle_link(g, raw, out);
 	see_files(g, raw, out);
 	return 0;

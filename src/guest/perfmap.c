@@ -59,9 +59,9 @@ static int find(struct guest *g, const struct guest_dso *dso, struct guest_inode
 	char path[40];
 	int rc;
 
-	if (!proc || !proc->threads || proc->start_time != dso->owner_start)
+	if (!proc || proc->start_time != dso->owner_start)
 		return -ENOENT;
-	rc = guest_task_read(&g->km, proc->threads->task, proc->mm, &t);
+	rc = guest_task_read(&g->km, guest_process_task(proc), proc->mm, &t);
 	if (rc || t.tgid != dso->owner)
 		return rc == -ESRCH ? rc : -ENOENT;
 	rc = own_pid(&g->km, t.group_leader, &pid);

@@ -133,6 +133,8 @@ static int32_t parent_of(struct guest_kmem *km, const struct guest_task *t)
 {
 	int32_t tgid;
 
+	if (t->ppid)
+		return t->ppid;
 	if (guest_is_kptr(t->real_parent) &&
 	    !guest_virt_read(km->virt, km->as, t->real_parent + (uint64_t)km->lay.task_tgid, &tgid,
 			     sizeof(tgid)))
@@ -245,6 +247,14 @@ static void flush(struct guest_procs *p, uint64_t root)
 	p->flushes++;
 }
 
+static void forget_maps(struct guest_procs *p, struct guest_process *proc)
+{
+	p->nr_maps -= proc->nr_maps;
+	proc->nr_maps = 0;
+	p->changes++;
+	proc->last_map = NULL;
+}
+
 /*
  * Another address space: the first one, or an exec. The root page may have been a dead process's,
  * so that translations under it are void.
@@ -265,10 +275,8 @@ static int take_mm(struct guest_procs *p, struct guest_process *proc, const stru
 	proc->generation = ++p->generations;
 	proc->walk_time = 0;
 	proc->useless_walks = 0;
-	p->nr_maps -= proc->nr_maps;
-	proc->nr_maps = 0;
-	p->changes++;
-	proc->last_map = NULL;
+	if (!proc->told)
+		forget_maps(p, proc);
 	proc->start_stack = 0;
 	flush(p, root);
 	return rc == -ESRCH ? rc : 0;
@@ -312,7 +320,7 @@ struct guest_thread *guest_procs_see(struct guest_procs *p, const struct guest_t
 	}
 	if (t->mm && !(th->flags & PF_KTHREAD)) {
 		if (proc->ctx_id != t->ctx_id) {
-			exec = proc->ctx_id;
+			exec = proc->ctx_id && !proc->told;
 			*rc = take_mm(p, proc, t);
 		} else if (proc->tlb_gen != t->tlb_gen) {
 			proc->tlb_gen = t->tlb_gen;
@@ -321,7 +329,8 @@ struct guest_thread *guest_procs_see(struct guest_procs *p, const struct guest_t
 		if (hashmap_get(&p->by_root, proc->as.root) != th && proc->as.root)
 			hashmap_set(&p->by_root, proc->as.root, th);
 	}
-	if (exec || strcmp(th->comm, name_of(t))) {
+	/* Memory has the names of now, which is later than what comes from who tells of it. */
+	if (exec || (strcmp(th->comm, name_of(t)) && (!proc->told || is_named(t)))) {
 		memcpy(th->comm, name_of(t), strlen(name_of(t)) + 1);
 		emit(p, GUEST_EVENT_COMM, time, t->tgid, t->pid, 0, th->comm, exec);
 	}
@@ -330,6 +339,31 @@ struct guest_thread *guest_procs_see(struct guest_procs *p, const struct guest_t
 	if (*rc)
 		return NULL;
 	return th;
+}
+
+void guest_procs_exec(struct guest_procs *p, struct guest_process *proc, const char *comm,
+		      uint64_t time)
+{
+	forget_maps(p, proc);
+	emit(p, GUEST_EVENT_COMM, time, proc->tgid, proc->tgid, 0, comm, true);
+}
+
+void guest_procs_gone(struct guest_procs *p, int32_t tgid, uint64_t start_time, uint64_t time)
+{
+	struct guest_process *proc = hashmap_get(&p->by_tgid, (uint32_t)tgid);
+
+	if (!proc || proc->start_time != start_time)
+		return;
+	emit(p, GUEST_EVENT_EXIT, time, tgid, tgid, 0, NULL, false);
+	drop_process(p, proc);
+}
+
+uint64_t guest_process_task(const struct guest_process *proc)
+{
+	for (const struct guest_thread *th = proc->threads; th; th = th->next)
+		if (guest_is_kptr(th->task))
+			return th->task;
+	return 0;
 }
 
 struct guest_thread *guest_procs_by_task(struct guest_procs *p, uint64_t task)
@@ -379,7 +413,7 @@ void guest_procs_reap(struct guest_procs *p, uint32_t snapshot, uint64_t time)
 
 	for (struct guest_process *proc = p->oldest; proc; proc = next) {
 		next = proc->newer;
-		if (!proc->as.root || proc->snapshot == snapshot)
+		if (!proc->as.root || proc->told || proc->snapshot == snapshot)
 			continue;
 		emit(p, GUEST_EVENT_EXIT, time, proc->tgid, proc->tgid, 0, NULL, false);
 		drop_process(p, proc);

@@ -17,6 +17,7 @@ struct guest_task {
 	uint32_t exit_state;
 	int32_t pid, tgid; /* in the kernel's words: the thread's and the process's number */
 	char comm[17];
+	int32_t ppid; /* of one that was told of; 0: see real_parent */
 	/* of the mm */
 	uint64_t ctx_id, tlb_gen, pgd, total_vm, exec_vm;
 	uint32_t map_count;
@@ -63,6 +64,10 @@ struct guest_process {
 	uint32_t seen_map_count;
 	bool walk_whole;
 	unsigned useless_walks;
+
+	/* The guest's kernel says what it has mapped: memory is asked for what that leaves open. */
+	bool told;
+	uint32_t told_version, told_execs; /* of what ->maps are made of; see told.c */
 
 	uint64_t cgroups; /* css_set that was resolved */
 	char *cgroup;
@@ -119,6 +124,22 @@ struct guest_thread *guest_procs_see(struct guest_procs *p, const struct guest_t
  */
 bool guest_procs_refresh_maps(struct guest_procs *p, struct guest_process *proc,
 			      const struct guest_task *t, uint64_t lost, uint64_t time, int *rc);
+/* Takes over what its executable mappings are now, by address and none over another; announces what
+ * was not there before. */
+void guest_procs_set_maps(struct guest_procs *p, struct guest_process *proc, struct guest_map *maps,
+			  size_t n, uint64_t time);
+/* Another program: its mappings are all new, and its first thread's name is said once more. */
+void guest_procs_exec(struct guest_procs *p, struct guest_process *proc, const char *comm,
+		      uint64_t time);
+/* That process has ended, if it is known. */
+void guest_procs_gone(struct guest_procs *p, int32_t tgid, uint64_t start_time, uint64_t time);
+/* The address of some thread's task_struct; 0: none is known, as of a process that was told of. */
+uint64_t guest_process_task(const struct guest_process *proc);
+/* Looks for the file's build id, if nobody has. @proc has it mapped. */
+void guest_procs_build_id(struct guest_procs *p, struct guest_process *proc,
+			  struct guest_dso_entry *e);
+/* Memory that programs make code in has a file of such a name. */
+bool guest_is_made_name(const char *path);
 /* The executable mapping that has @addr, or NULL. */
 struct guest_map *guest_process_map(struct guest_process *proc, uint64_t addr);
 

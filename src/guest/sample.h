@@ -108,6 +108,35 @@ struct raw_sample {
 	uint64_t link;
 };
 
+/*
+ * What a guest's own kernel has said of its processes, from a source that hears of it; in the order
+ * of time, and with the samples.
+ */
+enum raw_told_type {
+	RAW_TOLD_KNOWN, /* the process was there already, and all of its maps have been told */
+	RAW_TOLD_FORK,	/* it begins, with the maps of its parent */
+	RAW_TOLD_EXEC,	/* it is another program; its maps follow */
+	RAW_TOLD_GONE,
+	RAW_TOLD_MAP,  /* executable memory */
+	RAW_TOLD_LOST, /* something that is missing, of whatever process; time alone means something
+			*/
+};
+
+struct raw_told {
+	enum raw_told_type type;
+	uint64_t time; /* host CLOCK_MONOTONIC, ns */
+	int32_t pid, ppid;
+	uint64_t began; /* the guest's ns: tells the process from an earlier one of its number */
+	char comm[16];	/* zero-terminated; not of MAP */
+	/* MAP: */
+	uint64_t start, end, pgoff;		 /* of user mode; pgoff in bytes */
+	uint32_t prot, flags;			 /* PROT_*, MAP_* */
+	uint64_t dev, ino, ino_generation, size; /* of the file, dev as stat() has it; 0 without */
+	uint8_t build_id[20];
+	uint32_t build_id_len; /* 0: not known */
+	const char *path;      /* raw, zero-terminated, below 4096 bytes; until more is told */
+};
+
 /* How a call chain ended. Every sample with a chain has one for its kernel and its user part. */
 enum chain_end {
 	CHAIN_NONE, /* no chain was asked for, or none there (a user thread has no kernel part) */

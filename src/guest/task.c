@@ -48,6 +48,7 @@ static void decode_task(const struct guest_layout *l, const uint8_t *raw, int32_
 	t->tgid = (int32_t)guest_u32(raw, l->task_tgid - lo);
 	memcpy(t->comm, raw + (l->task_comm - lo), 16);
 	t->comm[16] = 0;
+	t->ppid = 0;
 }
 
 static void decode_mm(const struct guest_layout *l, const uint8_t *raw, int32_t lo,

@@ -233,12 +233,21 @@ static bool is_full(struct vmrec *r)
 	return full;
 }
 
+static void take_told(struct vmrec *r)
+{
+	struct raw_told told;
+
+	while (r->cfg.backend->told && r->cfg.backend->told(r->session, &told))
+		guest_tell(r->guest, &told);
+}
+
 static int take_sample(struct vmrec *r, const struct raw_sample *raw)
 {
 	struct sample s;
 	bool written;
 	int rc;
 
+	take_told(r);
 	if (is_full(r))
 		return 0;
 	rc = guest_complete(r->guest, raw, &s);
@@ -337,6 +346,8 @@ static void *sampler(void *arg)
 					 clockwatch_busy(r->clockwatch) ? 0 : READ_TIMEOUT_MS);
 		if (n == 1)
 			n = take_sample(r, &raw);
+		else
+			take_told(r); /* drained with the next sample */
 		if (n < 0 && n != -EINTR)
 			break;
 		if (clockwatch_work(r->clockwatch, bounds))

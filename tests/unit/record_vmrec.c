@@ -2,10 +2,13 @@
 /*
  * A VM that is recorded while nobody takes its records, as when they are written to a pipe whose
  * reader has stopped: memory stays within its bound, samples for which there is no room are counted
- * as lost, and what comes once there is room again is recorded.
+ * as lost, and what comes once there is room again is recorded. What its source has been told of a
+ * process comes before the samples.
  */
 #include <errno.h>
 #include <stdatomic.h>
+#include <string.h>
+#include <sys/mman.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
 
@@ -25,7 +28,7 @@ struct source {
 	struct fakeguest guest;
 	uint64_t chain[CHAIN_LEN];
 	atomic_uint_fast64_t samples;
-	bool stopped;
+	bool stopped, has_told;
 };
 
 static struct source source;
@@ -85,6 +88,24 @@ static int source_read(struct backend_session *s, struct raw_sample *samples, un
 	return 1;
 }
 
+static bool source_told(struct backend_session *s, struct raw_told *out)
+{
+	if (source.has_told)
+		return false;
+	source.has_told = true;
+	*out = (struct raw_told){
+		.type = RAW_TOLD_MAP,
+		.pid = 7,
+		.start = 0x400000,
+		.end = 0x401000,
+		.prot = PROT_EXEC,
+		.flags = MAP_PRIVATE,
+		.ino = 5,
+		.path = "/srv/told",
+	};
+	return true;
+}
+
 static void source_stats(struct backend_session *s, struct backend_stats *st)
 {
 	*st = (struct backend_stats){.ticks = atomic_load(&source.samples),
@@ -103,6 +124,7 @@ static const struct vmprof_backend backend = {
 	.nr_vcpus = source_nr_vcpus,
 	.start = source_start,
 	.read = source_read,
+	.told = source_told,
 	.stop = source_stop,
 	.stats = source_stats,
 	.close = source_close,
@@ -164,6 +186,7 @@ int main(void)
 	st = wait_until_full(r);
 	vmrec_take(r, &out);
 	CHECK(out.len >= BOUND && out.len < BOUND + ONE_MORE);
+	CHECK(memmem(out.data, 8192, "/srv/told", sizeof("/srv/told")));
 	check_room_again(r, &out, st.written);
 
 	vmrec_stop(r);
