@@ -3,16 +3,33 @@
 #include "table.h"
 
 _Static_assert(sizeof(struct vmprof_log_event) == 24, "the layout is part of the interface");
-_Static_assert(sizeof(struct vmprof_log_host) == 248, "the layout is part of the interface");
-_Static_assert(sizeof(struct vmprof_log_guest) == 368, "the layout is part of the interface");
+_Static_assert(sizeof(struct vmprof_log_host) == 256, "the layout is part of the interface");
+_Static_assert(sizeof(struct vmprof_log_guest) == 376, "the layout is part of the interface");
 
 #define RINGS (2 * VMPROF_LOG_PAGE)
+
+static int is_size(u32 size)
+{
+	return size >= VMP_RECORD_MAX && !(size & (size - 1));
+}
+
+/* Behind the rings of the CPUs. */
+static int side_ok(const struct vmprof_log_host *host, u64 bytes)
+{
+	u64 offset = host->side_offset;
+
+	if (!host->side_size)
+		return 1;
+	return is_size(host->side_size) && offset % VMPROF_LOG_PAGE == 0 && offset <= bytes &&
+	       offset >= host->ring_offset + host->rings * host->ring_stride &&
+	       (u64)host->side_size + VMPROF_LOG_PAGE <= bytes - offset;
+}
 
 static int sizes_ok(const struct vmprof_log_host *host, u64 bytes)
 {
 	u64 stride = host->ring_stride;
 
-	if (host->ring_size < VMP_RECORD_MAX || (host->ring_size & (host->ring_size - 1)))
+	if (!is_size(host->ring_size))
 		return 0;
 	if (!host->rings || host->rings > VMPROF_LOG_RINGS_MAX || stride % VMPROF_LOG_PAGE ||
 	    stride < (u64)host->ring_size + VMPROF_LOG_PAGE)
@@ -20,7 +37,18 @@ static int sizes_ok(const struct vmprof_log_host *host, u64 bytes)
 	if (host->ring_offset < RINGS || host->ring_offset % VMPROF_LOG_PAGE ||
 	    host->ring_offset > bytes)
 		return 0;
-	return stride <= (bytes - host->ring_offset) / host->rings;
+	return stride <= (bytes - host->ring_offset) / host->rings && side_ok(host, bytes);
+}
+
+u64 vmp_log_side(u64 bytes, u32 ring_size, u32 rings, u32 *size)
+{
+	u64 offset = RINGS + rings * ((u64)ring_size + VMPROF_LOG_PAGE);
+
+	for (*size = VMPROF_LOG_SIDE_MAX; *size >= VMP_RECORD_MAX; *size /= 2)
+		if (offset + *size + VMPROF_LOG_PAGE <= bytes)
+			return offset;
+	*size = 0;
+	return 0;
 }
 
 int vmp_log_init(void *memory, u64 bytes, u32 ring_size, u32 rings)
@@ -38,6 +66,7 @@ int vmp_log_init(void *memory, u64 bytes, u32 ring_size, u32 rings)
 		return -VMP_EINVAL;
 	if (!sizes_ok(&host, bytes))
 		return -VMP_EFULL;
+	host.side_offset = vmp_log_side(bytes, ring_size, rings, &host.side_size);
 	*page = host;
 	vmp_store_release(&page->magic, VMPROF_LOG_MAGIC);
 	return 0;

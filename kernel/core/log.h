@@ -11,10 +11,15 @@
 
 /*
  * The host's side, once: the first page, with room for rings of ring_size bytes, one for each CPU
- * of the guest, in these bytes of zeroed memory. The guest makes the rings, anew for each request.
+ * of the guest, in these bytes of zeroed memory, and in what they leave the ring for side-band, if
+ * there is room for one. The guest makes the rings, anew for each request.
  * 0, or -VMP_EINVAL if the sizes make no sense, or -VMP_EFULL if they do not fit.
  */
 int vmp_log_init(void *memory, u64 bytes, u32 ring_size, u32 rings);
+
+/* Where that puts the ring for side-band, behind all others; its size is 0 where there is no room.
+ */
+u64 vmp_log_side(u64 bytes, u32 ring_size, u32 rings, u32 *size);
 
 /*
  * The guest's side: copies the host's page. 0, or -VMP_ENOENT if there is no log or no request yet,

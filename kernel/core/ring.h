@@ -43,12 +43,14 @@ struct vmp_record {
 	u32 type; /* VMP_REC_... */
 };
 
-#define VMP_RECORD_MAX	     65536
+#define VMP_RECORD_MAX	      65536
 
-#define VMP_REC_LOST	     1 /* struct vmp_lost */
-#define VMP_REC_SAMPLE	     2 /* sample.h, as those that follow */
-#define VMP_REC_GUEST_SAMPLE 3
-#define VMP_REC_GUEST_TASK   4
+#define VMP_REC_LOST	      1 /* struct vmp_lost */
+#define VMP_REC_SAMPLE	      2 /* sample.h, as those that follow */
+#define VMP_REC_GUEST_SAMPLE  3
+#define VMP_REC_GUEST_TASK    4
+#define VMP_REC_GUEST_PROCESS 5
+#define VMP_REC_GUEST_MAP     6
 
 struct vmp_lost {
 	struct vmp_record header;

@@ -107,4 +107,58 @@ struct vmp_guest_task {
 
 _Static_assert(sizeof(struct vmp_guest_task) == 40, "the layout is part of the interface");
 
+/*
+ * What the guest's kernel writes into the ring for side-band (uapi/vmprof_log.h), in the order of
+ * time. A process is told from an earlier one of its number by when it began.
+ */
+
+enum vmp_process_what {
+	VMP_PROCESS_KNOWN, /* it was there before; its maps have all been told */
+	VMP_PROCESS_FORK,  /* it begins, with the maps of its parent */
+	VMP_PROCESS_EXEC,  /* another program, comm, without maps; those that it has follow */
+	VMP_PROCESS_GONE,  /* it has ended, and been waited for */
+	VMP_PROCESS_WHATS,
+};
+
+struct vmp_guest_process {
+	struct vmp_record header; /* VMP_REC_GUEST_PROCESS */
+	u64 time;
+	u64 began; /* ns of the guest's CLOCK_MONOTONIC */
+	u32 tgid, parent;
+	u32 what; /* enum vmp_process_what */
+	u32 reserved;
+	char comm[16]; /* of its first thread; zero-terminated */
+};
+
+_Static_assert(sizeof(struct vmp_guest_process) == 56, "the layout is part of the interface");
+
+/* vmp_guest_map.flags */
+#define VMP_MAP_READ	 0x1
+#define VMP_MAP_WRITE	 0x2
+#define VMP_MAP_EXEC	 0x4
+#define VMP_MAP_SHARED	 0x8
+#define VMP_MAP_FLAGS	 0xf
+
+#define VMP_MAP_PATH_MAX 4096 /* with its zero */
+
+/* Executable memory of a process, or what has become executable. The file's path follows as the
+ * process sees it, or a name in brackets, or "//anon"; zero-terminated, and zeros up to the
+ * record's end. Longer than VMP_MAP_PATH_MAX it is "//toolong". */
+struct vmp_guest_map {
+	struct vmp_record header; /* VMP_REC_GUEST_MAP */
+	u64 time;
+	u64 began; /* the process, as above */
+	u64 start, end;
+	u64 offset; /* of start in the file, in bytes; 0 without one */
+	u64 ino, size;
+	u32 dev, generation; /* of the file, as its kernel has them; 0, and the two above, without
+			      */
+	u32 tgid;
+	u32 flags;	  /* VMP_MAP_... */
+	u32 build_id_len; /* 0: not found */
+	u8 build_id[20];
+};
+
+_Static_assert(sizeof(struct vmp_guest_map) == 104, "the layout is part of the interface");
+
 #endif

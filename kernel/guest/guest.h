@@ -67,6 +67,22 @@ static inline u64 vg_clock(void)
  */
 void vg_sample(struct pt_regs *regs, u32 event, u64 period, u64 time);
 
+/* ------------------------------------------------------------------ side.c */
+
+/*
+ * From here on what becomes of processes, and what they map, is written into a ring in this memory:
+ * a page and size bytes. 0 or -errno.
+ */
+int vg_side_start(void *memory, u64 size);
+/* Writes what there is already: all processes with their maps. Waits for a reader, a second at
+ * most. */
+void vg_side_tell(void);
+void vg_side_stop(void); /* also where it has not begun */
+
+/* The build id of the program or library in this file, as far as its first page is in memory: the
+ * length of id, or 0. Does not sleep. */
+u32 vg_build_id(struct address_space *file, u8 id[20]);
+
 /* ------------------------------------------------------------------ source_*.c */
 
 /*

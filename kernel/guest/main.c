@@ -54,6 +54,7 @@ static void stop_source(void)
 	if (!log.source)
 		return;
 	log.source->stop();
+	vg_side_stop();
 	log.source = NULL;
 	module_put(THIS_MODULE);
 }
@@ -63,6 +64,21 @@ static const struct vg_source *const sources[VMPROF_SOURCES] = {
 	[VMPROF_SOURCE_DIRECT] = &vg_source_direct,
 	[VMPROF_SOURCE_INJECT] = &vg_source_inject,
 };
+
+/* Without it there are samples nevertheless. */
+static void start_side(const struct vmprof_log_host *host, struct vmprof_log_guest *row)
+{
+	int err = -ENOSPC;
+
+	if (host->side_size)
+		err = vg_side_start(log.memory + host->side_offset, host->side_size);
+	row->side = !err;
+	if (err == -ENOSPC)
+		strscpy(row->why, "the log has no room for it", sizeof(row->why));
+	else if (err)
+		scnprintf(row->why, sizeof(row->why),
+			  "the guest's kernel does not let itself be hooked (error %d)", -err);
+}
 
 static int start_source(const struct vmprof_log_host *host, struct vmprof_log_guest *row)
 {
@@ -80,6 +96,7 @@ static int start_source(const struct vmprof_log_host *host, struct vmprof_log_gu
 	log.source = source;
 	row->nr = host->nr;
 	memcpy(row->events, host->events, sizeof(row->events));
+	start_side(host, row);
 	return 0;
 }
 
@@ -112,6 +129,9 @@ static void answer(const struct vmprof_log_host *host, int err)
 	*guest_page() = row;
 	log.answered = host->request;
 	vmp_store_release(&guest_page()->answered, host->request);
+	/* Behind the answer, since it may take some time and wait for a reader. */
+	if (row.side)
+		vg_side_tell();
 }
 
 static void look(struct work_struct *work)

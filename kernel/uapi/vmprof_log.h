@@ -8,6 +8,8 @@
  *   page 1            struct vmprof_log_guest   written by the guest only
  *   ring_offset on    ring n at ring_offset + n * ring_stride: of the guest's CPU n (core/ring.h,
  *                     records of core/sample.h), header page and data
+ *   side_offset on    one more such ring, of the guest's kernel and not of a handler: what becomes
+ *                     of its processes and which files they have mapped
  *
  * Neither side trusts the other. Each copies what the other one has written, checks the copy
  * (core/log.h) and uses nothing but that; sizes of rings it keeps to itself. A page here has 4096
@@ -26,15 +28,18 @@
 #include "../core/core.h"
 
 #define VMPROF_LOG_MAGIC      0x31474f4c504d56ull /* "VMPLOG1", little-endian */
-#define VMPROF_LOG_VERSION    1
+#define VMPROF_LOG_VERSION    2
 #define VMPROF_LOG_PAGE	      4096
 #define VMPROF_LOG_EVENTS_MAX 8	  /* of one request */
 #define VMPROF_LOG_CHAIN_MAX  127 /* addresses of a call chain */
 #define VMPROF_LOG_RINGS_MAX  512
 #define VMPROF_LOG_WHY	      128
+#define VMPROF_LOG_SIDE_MAX                                                                        \
+	(4u << 20) /* bytes of the ring at side_offset, as the host makes it                       \
+		    */
 
-#define VMPROF_LOG_NMI	      2048 /* in pages 0 and 1: u32[VMPROF_LOG_NMI_SLOTS] */
-#define VMPROF_LOG_NMI_SLOTS  512
+#define VMPROF_LOG_NMI	     2048 /* in pages 0 and 1: u32[VMPROF_LOG_NMI_SLOTS] */
+#define VMPROF_LOG_NMI_SLOTS 512
 /* In rax of a vmmcall, from the guest's kernel: the NMI at hand is not the guest's. */
 #define VMPROF_LOG_NMI_FOREIGN 0x766d4e4du
 
@@ -69,12 +74,13 @@ struct vmprof_log_host {
 	u32 request; /* 0: none yet */
 	u64 ring_offset;
 	u64 ring_stride;
+	u64 side_offset;
 	u32 ring_size; /* bytes of data of a ring, a power of 2 */
 	u32 rings;
-	u32 source; /* enum vmprof_source */
-	u32 chain;  /* addresses of a call chain at most; 0: none */
-	u32 nr;	    /* events; 0: stop */
-	u32 reserved;
+	u32 side_size; /* as ring_size; 0: there is no such ring */
+	u32 source;    /* enum vmprof_source */
+	u32 chain;     /* addresses of a call chain at most; 0: none */
+	u32 nr;	       /* events; 0: stop */
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
 };
 
@@ -102,8 +108,11 @@ struct vmprof_log_guest {
 	u64 handler;
 	u32 cpus;
 	u32 nr;
+	u32 side; /* 1: its processes and their maps are told in the ring at side_offset */
+	u32 reserved;
 	struct vmprof_log_event events[VMPROF_LOG_EVENTS_MAX];
-	char why[VMPROF_LOG_WHY]; /* a sentence, zero-terminated */
+	/* A sentence, zero-terminated: on what is refused, else on why side is 0. */
+	char why[VMPROF_LOG_WHY];
 };
 
 #endif

@@ -19,6 +19,7 @@
 #include "backend/direct_clock.h"
 #include "backend/direct_log.h"
 #include "backend/direct_ring.h"
+#include "backend/direct_side.h"
 #include "backend/kmod_dev.h"
 #include "backend/pace.h"
 #include "backend/ram.h"
@@ -49,11 +50,14 @@ struct direct_session {
 	struct direct_log log;
 	struct backend_ram ram;
 	struct direct_rings rings;
+	struct direct_side side;
 	struct direct_clock clock;
 	struct vmprof_status status;
 	uint64_t first; /* ticks of the host at the start */
 	uint64_t busy;	/* when something was found in the rings last */
 	uint64_t last;	/* time of the latest sample that was handed out */
+	uint64_t since; /* time of the start */
+	uint64_t until; /* ticks of the guest: what came before that may be told */
 	unsigned nr_events;
 	bool gone;
 	struct backend_stats stats;
@@ -164,6 +168,7 @@ static void direct_close(struct backend_session *base)
 	if (s->nr_events)
 		direct_log_withdraw(&s->log);
 	direct_rings_free(&s->rings);
+	direct_side_free(&s->side);
 	direct_log_close(&s->log);
 	backend_ram_close(&s->ram);
 	free(s);
@@ -209,6 +214,22 @@ static int open_rings(struct direct_session *s, struct vmprof_err *err)
 			 "the guest may have %u CPUs, and the log has room for %u: others are not "
 			 "sampled",
 			 cpus, n);
+	return 0;
+}
+
+/* Without it samples have names of processes, and no files. */
+static int open_side(struct direct_session *s, struct vmprof_err *err)
+{
+	void *ring = direct_log_side(&s->log);
+	char name[96];
+
+	if (!ring)
+		snprintf(s->note, sizeof(s->note),
+			 "the guest does not tell its processes' maps: %s",
+			 s->log.row.why[0] ? s->log.row.why : "it does not say why");
+	else if (direct_side_open(&s->side, ring, (size_t)s->log.side_size + VMPROF_LOG_PAGE))
+		return err_set(err, EPROTO, "the log of %s has no ring for side-band",
+			       escape_str(name, sizeof(name), s->base.vm->name));
 	return 0;
 }
 
@@ -269,6 +290,8 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 			    cfg->nr_events, err);
 	if (!rc)
 		rc = open_rings(s, err);
+	if (!rc)
+		rc = open_side(s, err);
 	if (rc)
 		return rc;
 	direct.handler = s->log.row.handler;
@@ -344,7 +367,7 @@ static int direct_start(struct backend_session *base, struct vmprof_err *err)
 	direct_clock_step(&s->clock, &now);
 	direct_rings_start(&s->rings);
 	s->first = now.ticks;
-	s->busy = now.ns;
+	s->busy = s->since = now.ns;
 	return kmod_start(&s->dev, err);
 }
 
@@ -380,22 +403,38 @@ static void look(struct direct_session *s)
 	direct_rings_fill(&s->rings);
 	now = direct_pair_read();
 	direct_clock_step(&s->clock, &now);
+	direct_side_look(&s->side, now.ticks - s->status.clock_offset);
 	if (direct_rings_look(&s->rings, now.ticks - s->status.clock_offset))
 		s->busy = now.ns;
 }
 
+/* The host's, of what the guest says. */
+static uint64_t time_of(const struct direct_session *s, uint64_t ticks)
+{
+	uint64_t time = direct_clock_ns(&s->clock, ticks + s->status.clock_offset);
+
+	return time + LATE < s->last ? s->last - LATE : time;
+}
+
 static bool take(struct direct_session *s, struct raw_sample *out)
 {
-	uint64_t time;
-
 	if (!direct_rings_take(&s->rings, out))
 		return false;
-	time = direct_clock_ns(&s->clock, out->time + s->status.clock_offset);
-	if (time + LATE < s->last)
-		time = s->last - LATE;
-	s->last = time > s->last ? time : s->last;
-	out->time = time;
+	s->until = out->time;
+	out->time = time_of(s, out->time);
+	s->last = out->time > s->last ? out->time : s->last;
 	s->stats.samples++;
+	return true;
+}
+
+static bool direct_told(struct backend_session *base, struct raw_told *out)
+{
+	struct direct_session *s = direct_of(base);
+
+	if (!direct_side_take(&s->side, s->until, out))
+		return false;
+	out->time = time_of(s, out->time);
+	out->time = out->time > s->since ? out->time : s->since;
 	return true;
 }
 
@@ -419,8 +458,10 @@ static int direct_read(struct backend_session *base, struct raw_sample *samples,
 		if (s->gone)
 			return -ESRCH;
 		wait = pace_wait_ms(&pace, clock_now_ns(), s->busy, end);
-		if (!wait)
+		if (!wait) {
+			s->until = s->side.now;
 			return 0;
+		}
 		r = kmod_wait(&s->dev, wait, &s->gone);
 		if (r)
 			return r;
@@ -491,6 +532,10 @@ static void direct_stats(struct backend_session *base, struct backend_stats *st)
 	s->stats.snapshots = s->stats.samples;
 	s->stats.ticks = s->stats.samples + s->stats.lost;
 	s->stats.clock_error = s->clock.error;
+	if (s->side.lost && !s->note[0])
+		snprintf(s->note, sizeof(s->note),
+			 "%llu records of processes and their maps did not fit into the log",
+			 (unsigned long long)s->side.lost);
 	s->stats.note = s->note[0] ? s->note : NULL;
 	s->stats.limit = s->limit[0] ? s->limit : NULL;
 	*st = s->stats;
@@ -510,6 +555,7 @@ const struct vmprof_backend backend_direct = {
 	.vcpu_tid = backend_vm_tid,
 	.start = direct_start,
 	.read = direct_read,
+	.told = direct_told,
 	.stop = direct_stop,
 	.stats = direct_stats,
 	.close = direct_close,
@@ -529,6 +575,7 @@ const struct vmprof_backend backend_inject = {
 	.vcpu_tid = backend_vm_tid,
 	.start = direct_start,
 	.read = direct_read,
+	.told = direct_told,
 	.stop = direct_stop,
 	.stats = direct_stats,
 	.close = direct_close,

@@ -32,13 +32,23 @@ static bool is_empty(const void *page)
 	return true;
 }
 
-/* The largest rings for which there is room; 0: there is none. */
+static uint32_t side_size(uint64_t bytes, uint32_t ring_size, uint32_t rings)
+{
+	uint32_t size;
+
+	vmp_log_side(bytes, ring_size, rings, &size);
+	return size;
+}
+
+/* The largest rings for which there is room, with side-band if there is any for both; 0: none. */
 static uint32_t ring_size(uint64_t bytes, uint32_t rings)
 {
 	uint64_t size = 1u << 31;
 
 	while (size >= VMP_RECORD_MAX &&
 	       2 * VMPROF_LOG_PAGE + (size + VMPROF_LOG_PAGE) * rings > bytes)
+		size /= 2;
+	if (size > VMP_RECORD_MAX && !side_size(bytes, (uint32_t)size, rings))
 		size /= 2;
 	return size >= VMP_RECORD_MAX ? (uint32_t)size : 0;
 }
@@ -68,6 +78,7 @@ static int format(struct direct_log *l, struct vmprof_err *err)
 	l->rings = l->vm->nr_vcpus;
 	l->ring_offset = 2 * VMPROF_LOG_PAGE;
 	l->ring_stride = (uint64_t)size + VMPROF_LOG_PAGE;
+	l->side_offset = vmp_log_side(l->shared.bytes, size, l->rings, &l->side_size);
 	if (vmp_log_init(page, l->shared.bytes, size, l->rings))
 		return err_set(err, EINVAL, "the log of %s cannot have %u rings", name, l->rings);
 	return 0;
@@ -97,6 +108,11 @@ void *direct_log_ring(const struct direct_log *l, uint32_t cpu)
 {
 	return cpu < l->rings ? (uint8_t *)l->shared.memory + l->ring_offset + cpu * l->ring_stride
 			      : NULL;
+}
+
+void *direct_log_side(const struct direct_log *l)
+{
+	return l->side_size && l->row.side ? (uint8_t *)l->shared.memory + l->side_offset : NULL;
 }
 
 /* ---------- requests ---------- */

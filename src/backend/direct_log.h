@@ -15,8 +15,8 @@ struct direct_log {
 	struct vm_shared shared;
 	/* Ours, and not what the guest may have made of it: */
 	uint32_t request;
-	uint64_t ring_offset, ring_stride;
-	uint32_t rings;
+	uint64_t ring_offset, ring_stride, side_offset;
+	uint32_t rings, side_size;
 	struct vmprof_log_guest row; /* the last answer */
 };
 
@@ -40,6 +40,9 @@ void direct_log_withdraw(struct direct_log *l);
 
 /* The ring of a CPU of the guest. NULL: there was no room for it. */
 void *direct_log_ring(const struct direct_log *l, uint32_t cpu);
+/* The ring in which the guest tells of its processes, of side_size bytes and a page before them.
+ * NULL: it does not. */
+void *direct_log_side(const struct direct_log *l);
 
 /*
  * @e as it is delivered to a guest of @arch: a counter's, or the timer's of x86. 0, or -EOPNOTSUPP,

@@ -10,7 +10,8 @@
 
 #define RINGS 4u
 #define SIZE  ((u32)VMP_RECORD_MAX)
-#define BYTES (2 * VMPROF_LOG_PAGE + RINGS * ((u64)SIZE + VMPROF_LOG_PAGE))
+#define CPUS  (2 * VMPROF_LOG_PAGE + RINGS * ((u64)SIZE + VMPROF_LOG_PAGE))
+#define BYTES (CPUS + SIZE + VMPROF_LOG_PAGE)
 
 static u8 memory[BYTES] __attribute__((aligned(VMPROF_LOG_PAGE)));
 static struct vmprof_log_host *const host = (void *)memory;
@@ -55,8 +56,34 @@ static void test_sizes(void)
 	CHECK_EQ(vmp_log_init(memory, BYTES, SIZE / 2, RINGS), -VMP_EINVAL);
 	CHECK_EQ(vmp_log_init(memory, BYTES, SIZE, 0), -VMP_EINVAL);
 	CHECK_EQ(vmp_log_init(memory, BYTES, SIZE, VMPROF_LOG_RINGS_MAX + 1), -VMP_EINVAL);
-	CHECK_EQ(vmp_log_init(memory, BYTES - 1, SIZE, RINGS), -VMP_EFULL);
+	CHECK_EQ(vmp_log_init(memory, CPUS - 1, SIZE, RINGS), -VMP_EFULL);
 	CHECK_EQ(vmp_log_init(memory, 100, SIZE, RINGS), -VMP_EFULL);
+}
+
+/* The ring for side-band has what the others leave, if that is enough. */
+static void test_side(void)
+{
+	static const struct {
+		u64 bytes;
+		u32 size;
+	} of[] = {
+		{CPUS, 0},
+		{BYTES - 1, 0},
+		{BYTES, SIZE},
+		{BYTES + SIZE, 2 * SIZE},
+		{1ull << 40, VMPROF_LOG_SIDE_MAX},
+	};
+	struct vmprof_log_host copy;
+	u32 size;
+
+	for (size_t i = 0; i < sizeof(of) / sizeof(*of); i++) {
+		CHECK_EQ(vmp_log_side(of[i].bytes, SIZE, RINGS, &size), of[i].size ? CPUS : 0);
+		CHECK_EQ(size, of[i].size);
+	}
+	CHECK_EQ(vmp_log_init(memory, CPUS, SIZE, RINGS), 0);
+	host->request = 1;
+	CHECK_EQ(vmp_log_request(memory, CPUS, &copy), 0);
+	CHECK_EQ(copy.side_size, 0);
 }
 
 /* A request that differs from a good one in one word. */
@@ -90,6 +117,14 @@ static void test_request(void)
 	REQUEST(ring_size, 2 * SIZE, -VMP_ECORRUPT);
 	REQUEST(ring_size, SIZE - 8, -VMP_ECORRUPT);
 	REQUEST(rings, RINGS + 1, -VMP_ECORRUPT);
+	REQUEST(side_size, 0, 0);
+	REQUEST(side_size, 2 * SIZE, -VMP_ECORRUPT);
+	REQUEST(side_size, SIZE - 8, -VMP_ECORRUPT);
+	REQUEST(side_offset, CPUS - VMPROF_LOG_PAGE, -VMP_ECORRUPT);
+	REQUEST(side_offset, CPUS + VMPROF_LOG_PAGE, -VMP_ECORRUPT);
+	REQUEST(side_offset, CPUS - 8, -VMP_ECORRUPT);
+	REQUEST(side_offset, 0, -VMP_ECORRUPT);
+	REQUEST(side_offset, ~0ull - VMPROF_LOG_PAGE + 1, -VMP_ECORRUPT);
 	REQUEST(rings, 0, -VMP_ECORRUPT);
 	REQUEST(source, VMPROF_SOURCES, -VMP_ECORRUPT);
 	REQUEST(chain, VMPROF_LOG_CHAIN_MAX + 1, -VMP_ECORRUPT);
@@ -152,13 +187,15 @@ static void test_random(void)
 			answer();
 		}
 		seed = seed * 6364136223846793005ull + 1442695040888963407ull;
-		at = (seed >> 40 & 1 ? (u8 *)guest : (u8 *)host) + (seed >> 41) % 368;
+		at = (seed >> 40 & 1 ? (u8 *)guest : (u8 *)host) + (seed >> 41) % sizeof(*guest);
 		*at = (u8)(seed >> 32);
 		if (!vmp_log_request(memory, BYTES, &request)) {
 			CHECK(request.nr <= VMPROF_LOG_EVENTS_MAX);
 			CHECK(request.chain <= VMPROF_LOG_CHAIN_MAX);
 			CHECK(request.ring_offset + request.rings * request.ring_stride <= BYTES);
 			CHECK(request.ring_size + VMPROF_LOG_PAGE <= request.ring_stride);
+			CHECK(!request.side_size ||
+			      request.side_offset + VMPROF_LOG_PAGE + request.side_size <= BYTES);
 		}
 		if (!vmp_log_row(memory, BYTES, guest->answered, &row)) {
 			CHECK(row.nr <= VMPROF_LOG_EVENTS_MAX);
@@ -171,6 +208,7 @@ static void test_random(void)
 int main(void)
 {
 	test_sizes();
+	test_side();
 	test_request();
 	test_row();
 	test_random();

@@ -24,6 +24,8 @@
 #define SIZE  ((u64)VMP_RECORD_MAX)
 #define RINGS 2u
 #define BYTES (1u << 20)
+#define NOW   VMPROF_LOG_VERSION
+#define OLD   (VMPROF_LOG_VERSION - 1)
 
 /* ---------- the log ---------- */
 
@@ -52,7 +54,7 @@ static void make_vm(void)
 /* What the guest's module is like. */
 static struct {
 	atomic_bool end;
-	u32 version, state, cpus;
+	u32 version, state, cpus, side;
 	u64 handler;
 	const char *why;
 	pthread_t thread;
@@ -78,6 +80,7 @@ static void *guest_run(void *arg)
 			.handler = guest.handler,
 			.cpus = guest.cpus,
 			.nr = asked.nr,
+			.side = guest.side,
 		};
 		memcpy(page->events, asked.events, sizeof(page->events));
 		snprintf(page->why, sizeof(page->why), "%s", guest.why);
@@ -117,29 +120,36 @@ static void test_answers(void)
 		u64 handler;
 		const char *why, *says;
 	} bad[] = {
-		{2, VMPROF_GUEST_READY, 8, "",
-		 "has version 2 of the log, and this vmprof version 1"},
-		{2, VMPROF_GUEST_REFUSED, 8, "old", "has version 2 of the log"},
-		{1, VMPROF_GUEST_REFUSED, 0, "no\033 way", "the guest of web1 refuses: no"},
-		{1, VMPROF_GUEST_READY, 0, "", "answers what cannot be"},
-		{1, VMPROF_GUEST_IDLE, 8, "", "answers what cannot be"},
-		{1, 77, 8, "", "answers what cannot be"},
+		{OLD, VMPROF_GUEST_READY, 8, "",
+		 "has version 1 of the log, and this vmprof version 2"},
+		{OLD, VMPROF_GUEST_REFUSED, 8, "old", "has version 1 of the log"},
+		{NOW, VMPROF_GUEST_REFUSED, 0, "no\033 way", "the guest of web1 refuses: no"},
+		{NOW, VMPROF_GUEST_READY, 0, "", "answers what cannot be"},
+		{NOW, VMPROF_GUEST_IDLE, 8, "", "answers what cannot be"},
+		{NOW, 77, 8, "", "answers what cannot be"},
 	};
 	struct direct_log l, second;
+	ptrdiff_t side;
 
 	memset(memory, 0, BYTES);
-	guest_start(1, VMPROF_GUEST_READY, 8, "");
+	guest_start(NOW, VMPROF_GUEST_READY, 8, "");
 	CHECK_EQ(ask(&l), 0);
 	CHECK_EQ(l.row.handler, 8);
 	CHECK_EQ(l.request, 1);
 	CHECK(!strncmp((char *)direct_log_ring(&l, 0), "", 1) && !direct_log_ring(&l, RINGS));
+	CHECK(!direct_log_side(&l)); /* it does not tell */
 	CHECK_EQ(direct_log_open(&second, &vm, &err), -EBUSY);
 	CHECK(strstr(err.msg, "the log of web1 is used by another program"));
 	direct_log_withdraw(&l);
 	CHECK_EQ(l.row.state, VMPROF_GUEST_IDLE);
 	direct_log_close(&l);
+	guest.side = 1;
 	CHECK_EQ(ask(&l), 0); /* requests go on where they were */
 	CHECK_EQ(l.request, 3);
+	side = (u8 *)direct_log_side(&l) - (u8 *)l.shared.memory;
+	CHECK_EQ(side, l.ring_offset + RINGS * l.ring_stride);
+	CHECK(side + PAGE + l.side_size <= BYTES);
+	CHECK_EQ(l.side_size, BYTES / 4);
 	direct_log_close(&l);
 	guest_end();
 	for (size_t i = 0; i < sizeof(bad) / sizeof(*bad); i++) {

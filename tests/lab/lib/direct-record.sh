@@ -87,12 +87,36 @@ direct_inject() {
 	expect "storm: no event is lost" "$sum" test "$sum" -ge $((ticks * 16 * 9 / 10))
 }
 
+# in_file NAME COMM DSO: samples of that command in that file; DSO may be a pattern of awk
+in_file() {
+	"$VMPROF" report -i "$tmp/out/$1.data" --stdio -g none --no-children -s comm,dso -F sample,comm,dso 2>/dev/null </dev/null |
+		awk -v comm="$2" -v dso="$3" '$2 == comm && $3 ~ dso { n += $1 } END { print n + 0 }'
+}
+
+# short_processes NAME: those of l2-direct, a few milliseconds each
+short_processes() {
+	local own other shell strange first second
+	own=$(in_file "$1" short '^short$') other=$(in_file "$1" short '^[^[s]|unknown')
+	shell=$(in_file "$1" init '^busybox$') strange=$(in_file "$1" init '^[^[b]|unknown')
+	echo "# $1: short processes: $own samples in their program, $other not; the shell: $shell and $strange"
+	expect "$1: short processes are in their program" "$own in it, $other not" test "$own" -ge 3000 -a "$other" -eq 0
+	expect "$1: so is the shell that forks and waits for none" "$shell in it, $strange not" \
+		test "$shell" -ge 1000 -a "$strange" -eq 0
+	read -r first second < <(folded "$tmp/out/$1.data" | awk '
+		/^a;short;(.*;)?short75 [0-9]*$/ { a += $NF }
+		/^a;short;(.*;)?short25 [0-9]*$/ { b += $NF }
+		END { print a + 0, b + 0 }')
+	expect "$1: and their functions are named, 75 % of one" "$first and $second of $own" awk -v a="$first" -v b="$second" \
+		-v n="$own" 'BEGIN { d = a - 0.75 * (a + b); exit !(100 * (a + b) >= 95 * n && d * d <= 16 * 0.1875 * (a + b)) }'
+}
+
 # direct_record: what tests/lab/host/direct-record has found
 direct_record() {
 	local began ended
 	record_counts record direct
 	record_share record a
 	record_chains record
+	short_processes record
 	record_counts injected inject
 	record_share injected a
 	record_chains injected

@@ -24,7 +24,7 @@ direct_run() {
 	local name=$1 script=$2
 	shift 2
 	APPEND=kvm-arm.vgic_v3_group0_trap=1 kvm_run "$name" "$script" "$tmp/out" \
-		"$tmp"/built/{own-guests,directtest,fixed} "$lab"/guest/l2-direct "$lab/host/directlib" \
+		"$tmp"/built/{own-guests,directtest,fixed,short} "$lab"/guest/l2-direct "$lab/host/directlib" \
 		"$tmp"/built/{regs,masked,vmprof,vmprof_guest}.ko "$@"
 }
 

@@ -38,6 +38,7 @@ build_direct() {
 	aarch64-linux-gnu-gcc -O2 -static -I"$top" -o "$2/directtest" "$lab/host/directtest.c" \
 		"$top"/kernel/core/{ring,log}.c
 	aarch64-linux-gnu-gcc -O2 -static -o "$2/fixed" "$lab/guest/fixed.c"
+	aarch64-linux-gnu-gcc -O2 -static -Dhot75=short75 -Dhot25=short25 -o "$2/short" "$lab/guest/fixed.c"
 	: >"$2/own-guests"
 }
 
