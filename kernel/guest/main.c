@@ -5,6 +5,7 @@
  * the log is looked at four times a second.
  */
 #include <linux/cpu.h>
+#include <linux/delay.h>
 #include <linux/io.h>
 #include <linux/module.h>
 #include <linux/pci.h>
@@ -186,6 +187,23 @@ static void remove(struct pci_dev *pci)
 	pci_disable_device(pci);
 }
 
+/*
+ * Another kernel may be next, without a handler: a second for the host to see that this one ends
+ * and to ask for something else. The handler stays.
+ */
+static void shut_down(struct pci_dev *pci)
+{
+	const struct vmprof_log_host *host = log.memory;
+	unsigned int i;
+
+	cancel_delayed_work_sync(&log.work);
+	if (!log.source)
+		return;
+	WRITE_ONCE(guest_page()->state, VMPROF_GUEST_IDLE);
+	for (i = 0; i < 100 && READ_ONCE(host->request) == log.answered; i++)
+		msleep(10);
+}
+
 static const struct pci_device_id ids[] = {
 	{PCI_DEVICE(VMPROF_LOG_PCI_VENDOR, VMPROF_LOG_PCI_DEVICE)}, {}};
 MODULE_DEVICE_TABLE(pci, ids);
@@ -195,6 +213,7 @@ static struct pci_driver driver = {
 	.id_table = ids,
 	.probe = probe,
 	.remove = remove,
+	.shutdown = shut_down,
 	.driver.suppress_bind_attrs = true,
 };
 

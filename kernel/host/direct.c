@@ -126,13 +126,15 @@ static bool any_silent(const struct vp_vm *vm)
 	return false;
 }
 
-static void take_back(struct vp_vm *vm)
+const char vp_direct_reset[] = "the VM was reset, or runs another kernel";
+
+void vp_direct_take_back(struct vp_vm *vm, const char *why)
 {
 	u32 i;
 
 	for (i = 0; i < vm->nr_vcpus; i++)
 		if (xchg(&vm->vcpus[i].direct->wanted, false))
-			WRITE_ONCE(vm->vcpus[i].direct->why, of(vm)->silent);
+			WRITE_ONCE(vm->vcpus[i].direct->why, why);
 	if (of(vm)->taken_back)
 		of(vm)->taken_back(vm);
 }
@@ -144,7 +146,8 @@ static void watch(struct work_struct *work)
 
 	vp_leave_guests();
 	mutex_lock(&lock);
-	list_for_each_entry(vm, &vms, direct) if (any_silent(vm)) take_back(vm);
+	list_for_each_entry(vm, &vms, direct) if (any_silent(vm))
+		vp_direct_take_back(vm, of(vm)->silent);
 	if (!list_empty(&vms))
 		schedule_delayed_work(&watchdog, WATCH);
 	mutex_unlock(&lock);
@@ -166,7 +169,9 @@ void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status)
 		why = READ_ONCE(direct->why) ?: why;
 	}
 	strscpy(status->why, why ?: "", sizeof(status->why));
-	if (why)
+	if (why == vp_direct_reset)
+		status->state = VMPROF_DIRECT_RESET;
+	else if (why)
 		status->state =
 			why == of(vm)->silent ? VMPROF_DIRECT_TAKEN_BACK : VMPROF_DIRECT_REFUSED;
 	else if (vm->started)

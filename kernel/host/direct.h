@@ -69,6 +69,11 @@ void vp_direct_start(struct vp_vm *vm);
 void vp_direct_stop(struct vp_vm *vm);
 void vp_direct_status(struct vp_vm *vm, struct vmprof_status *status);
 
+/* Of a VM that runs another kernel than the one that has the handler. */
+extern const char vp_direct_reset[];
+/* No vCPU is to have it any more, with this sentence. The caller sleeps where taken_back() does. */
+void vp_direct_take_back(struct vp_vm *vm, const char *why);
+
 /* ------------------------------------------------------------------ direct_*.c */
 
 /* What each architecture, and on x86 each delivery, does in its way. A function may be null where
@@ -94,7 +99,7 @@ struct vp_delivery {
 	void (*start)(struct vp_vm *vm);
 	/* None is wanted, and each has left its guest since. */
 	void (*stop)(struct vp_vm *vm);
-	/* None is wanted any more, as one is silent. */
+	/* None is wanted any more, as the handler does not do its part. */
 	void (*taken_back)(struct vp_vm *vm);
 	/* Adds what only this architecture counts. */
 	void (*status)(struct vp_direct *direct, struct vmprof_status *status);

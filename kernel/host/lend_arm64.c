@@ -150,6 +150,31 @@ static void begin(struct vp_loan *loan)
 	WRITE_ONCE(loan->direct.silent, 0);
 }
 
+/* The handler has gone, also where it was being executed. */
+static void forsake(struct vp_vm *vm)
+{
+	u32 i;
+
+	vp_direct_take_back(vm, vp_direct_reset);
+	for (i = 0; i < vm->nr_vcpus; i++) {
+		struct vp_loan *loan = loan_of(&vm->vcpus[i]);
+
+		loan->signal.raised = false;
+		loan->signal.held = false;
+		WRITE_ONCE(loan->unsafe, false);
+	}
+}
+
+/* A kernel without the module would panic. */
+static bool has_handler(struct vp_vcpu *vcpu, const struct kvm_vcpu *guest)
+{
+	enum vp_kernel_seen seen = vp_kernel_look(&loan_of(vcpu)->kernel, guest);
+
+	if (seen == VP_KERNEL_OTHER)
+		forsake(vcpu->vm);
+	return seen == VP_KERNEL_SAME;
+}
+
 /* Acquisition, when a VM of the table is assigned to this CPU. */
 static void acquire(struct kvm_vcpu *guest)
 {
@@ -160,7 +185,7 @@ static void acquire(struct kvm_vcpu *guest)
 
 	if (!loan || READ_ONCE(loan->gone))
 		return;
-	wanted = READ_ONCE(loan->direct.wanted) && fit(loan, guest);
+	wanted = READ_ONCE(loan->direct.wanted) && fit(loan, guest) && has_handler(vcpu, guest);
 	if (!wanted && !loan->unsafe)
 		return;
 	vp_pmu_save(&l->pmu, loan->mask);
@@ -268,6 +293,7 @@ static void begin_anew(struct vp_direct *direct)
 {
 	struct vp_loan *loan = container_of(direct, struct vp_loan, direct);
 
+	loan->kernel = (struct vp_kernel){};
 	loan->deferral.count = 0;
 	loan->signal.raises = 0;
 	loan->signal.holds = 0;

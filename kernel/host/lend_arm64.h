@@ -9,6 +9,7 @@
 #include <linux/perf/arm_pmu.h>
 
 #include "direct.h"
+#include "kernel_arm64.h"
 #include "pmu_arm64.h"
 
 #define VP_LENT_MAX 8
@@ -41,6 +42,7 @@ struct vp_loan {
 	bool begin;  /* from the row's values; of the former profile it may still have a PMU */
 	bool unsafe; /* it may be in its handler, or about to be */
 	bool gone;   /* whatever it is in: it is not lent anything any more */
+	struct vp_kernel kernel;
 	struct vp_pmu pmu;
 	struct vp_deferral deferral;
 	struct vp_signal signal;

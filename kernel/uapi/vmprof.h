@@ -139,6 +139,7 @@ enum vmprof_direct_state {
 	VMPROF_DIRECT_LENT,	  /* the VM has the counters whenever it runs */
 	VMPROF_DIRECT_TAKEN_BACK, /* its handler has not acknowledged an interrupt for a second */
 	VMPROF_DIRECT_REFUSED,	  /* this VM cannot have them, see why */
+	VMPROF_DIRECT_RESET,	  /* its kernel is not the one that has the handler, see why */
 };
 
 struct vmprof_status {
