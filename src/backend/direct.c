@@ -59,6 +59,9 @@ struct direct_session {
 	uint64_t since; /* time of the start */
 	uint64_t until; /* ticks of the guest: what came before that may be told */
 	unsigned nr_events;
+	double fastest;	  /* samples a ns of one vCPU, at most */
+	uint64_t allowed; /* until when they have been allowed for */
+	bool away;	  /* its handler has gone: nothing is lent any more */
 	bool gone;
 	struct backend_stats stats;
 	char note[256], limit[256]; /* of the stats */
@@ -266,6 +269,23 @@ static int try_to_lend(struct direct_session *s, struct vmprof_err *err)
 	return 0;
 }
 
+/* No CPU counts more a ns: clocks of a GHz each, and what several instructions of one make. */
+#define CYCLES_A_NS  8.0
+#define EVENTS_A_NS  64.0
+#define ARM64_CYCLES 0x11
+
+static double fastest(const struct vmprof_log_event *events, unsigned n)
+{
+	double sum = 0;
+
+	for (unsigned i = 0; i < n; i++) {
+		double a_ns = events[i].config == ARM64_CYCLES ? CYCLES_A_NS : EVENTS_A_NS;
+
+		sum += (events[i].type == PERF_TYPE_SOFTWARE ? 1 : a_ns) / (double)events[i].period;
+	}
+	return sum;
+}
+
 static int attach(struct direct_session *s, const struct backend_config *cfg,
 		  struct vmprof_err *err)
 {
@@ -286,8 +306,9 @@ static int attach(struct direct_session *s, const struct backend_config *cfg,
 	if (rc)
 		return rc;
 	s->nr_events = cfg->nr_events;
+	s->fastest = fastest(asked, s->nr_events);
 	rc = direct_log_ask(&s->log, s->way->source, cfg->chains ? VMPROF_LOG_CHAIN_MAX : 0, asked,
-			    cfg->nr_events, err);
+			    s->nr_events, err);
 	if (!rc)
 		rc = open_rings(s, err);
 	if (!rc)
@@ -367,11 +388,21 @@ static int direct_start(struct backend_session *base, struct vmprof_err *err)
 	direct_clock_step(&s->clock, &now);
 	direct_rings_start(&s->rings);
 	s->first = now.ticks;
-	s->busy = s->since = now.ns;
+	s->busy = s->since = s->allowed = now.ns;
 	return kmod_start(&s->dev, err);
 }
 
 /* ---------- reading ---------- */
+
+/* The handler has gone, and the guest is told so. */
+static void leave(struct direct_session *s, const char *why)
+{
+	kmod_stop(&s->dev);
+	s->away = true;
+	snprintf(s->limit, sizeof(s->limit), "the %s were taken back: %s", what_is_lent(s->base.vm),
+		 why);
+	direct_log_post(&s->log, s->way->source, 0, NULL, 0);
+}
 
 /* Whether the guest has the counters still, and how far its counter is from ours. */
 static void look_at_status(struct direct_session *s)
@@ -384,11 +415,26 @@ static void look_at_status(struct direct_session *s)
 	st.why[sizeof(st.why) - 1] = 0;
 	if (st.entries)
 		s->status = st;
-	if (st.state == VMPROF_DIRECT_TAKEN_BACK || st.state == VMPROF_DIRECT_REFUSED)
+	if (s->away)
+		return;
+	if (st.state == VMPROF_DIRECT_RESET)
+		leave(s, st.why);
+	else if (st.state == VMPROF_DIRECT_TAKEN_BACK || st.state == VMPROF_DIRECT_REFUSED)
 		snprintf(s->limit, sizeof(s->limit), "the %s were taken back: %s",
 			 what_is_lent(s->base.vm), st.why);
 	else if (vm_shared_is_cut(&s->log.shared))
 		snprintf(s->limit, sizeof(s->limit), "the file of the log was cut short");
+	else if (!direct_log_stands(&s->log))
+		leave(s, "the guest has withdrawn its handler");
+}
+
+/* A guest that writes what its counters cannot have counted has it read no faster. */
+static void allow(struct direct_session *s)
+{
+	uint64_t samples = (uint64_t)((double)(clock_now_ns() - s->allowed) * s->fastest);
+
+	direct_rings_allow(&s->rings, samples);
+	s->allowed += (uint64_t)((double)samples / s->fastest);
 }
 
 /* What has come until now. The guest's counter may be set anew, as after a pause of the VM. */
@@ -400,6 +446,7 @@ static void look(struct direct_session *s)
 	if (!s->status.entries)
 		return;
 	s->rings.first = s->first - s->status.clock_offset;
+	allow(s);
 	direct_rings_fill(&s->rings);
 	now = direct_pair_read();
 	direct_clock_step(&s->clock, &now);
@@ -527,6 +574,14 @@ static void direct_stats(struct backend_session *base, struct backend_stats *st)
 {
 	struct direct_session *s = direct_of(base);
 
+	if (!s->limit[0] && s->rings.flooded)
+		snprintf(s->limit, sizeof(s->limit),
+			 "the guest writes more than its counters can count: not all of that was "
+			 "read");
+	else if (!s->limit[0] && s->rings.bad)
+		snprintf(s->limit, sizeof(s->limit),
+			 "what the guest's handler has written makes no sense in %llu places",
+			 (unsigned long long)s->rings.bad);
 	s->stats.unreadable = s->rings.bad;
 	s->stats.lost = direct_rings_lost(&s->rings) + s->rings.bad;
 	s->stats.snapshots = s->stats.samples;

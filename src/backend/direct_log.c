@@ -76,6 +76,7 @@ static int format(struct direct_log *l, struct vmprof_err *err)
 			       name);
 	l->request = ours ? vmp_load(&page->request) : 0;
 	l->rings = l->vm->nr_vcpus;
+	l->ring_size = size;
 	l->ring_offset = 2 * VMPROF_LOG_PAGE;
 	l->ring_stride = (uint64_t)size + VMPROF_LOG_PAGE;
 	l->side_offset = vmp_log_side(l->shared.bytes, size, l->rings, &l->side_size);
@@ -117,16 +118,28 @@ void *direct_log_side(const struct direct_log *l)
 
 /* ---------- requests ---------- */
 
-static void post(struct direct_log *l, uint32_t source, uint32_t chain,
-		 const struct vmprof_log_event *events, uint32_t nr)
+/* All of the page, since the guest may have written into it. */
+void direct_log_post(struct direct_log *l, uint32_t source, uint32_t chain,
+		     const struct vmprof_log_event *events, uint32_t nr)
 {
-	struct vmprof_log_host *page = host_page(l);
+	struct vmprof_log_host *page = host_page(l), host = {
+							     .magic = VMPROF_LOG_MAGIC,
+							     .version = VMPROF_LOG_VERSION,
+							     .request = l->request,
+							     .ring_offset = l->ring_offset,
+							     .ring_stride = l->ring_stride,
+							     .side_offset = l->side_offset,
+							     .ring_size = l->ring_size,
+							     .side_size = l->side_size,
+							     .rings = l->rings,
+							     .source = source,
+							     .chain = chain,
+							     .nr = nr,
+						     };
 
-	page->source = source;
-	page->chain = chain;
-	page->nr = nr;
 	for (uint32_t i = 0; i < nr; i++)
-		page->events[i] = events[i];
+		host.events[i] = events[i];
+	*page = host;
 	l->request = l->request + 1 ? l->request + 1 : 1; /* 0 is none */
 	vmp_store_release(&page->request, l->request);
 }
@@ -180,7 +193,7 @@ int direct_log_ask(struct direct_log *l, uint32_t source, uint32_t chain,
 	int rc;
 
 	escape_str(name, sizeof(name), l->vm->name);
-	post(l, source, chain, events, nr);
+	direct_log_post(l, source, chain, events, nr);
 	rc = await(l, ANSWER_NS);
 	if (rc == -VMP_ENOENT)
 		return no_answer(l, name, err);
@@ -193,13 +206,21 @@ int direct_log_ask(struct direct_log *l, uint32_t source, uint32_t chain,
 	return 0;
 }
 
+bool direct_log_stands(const struct direct_log *l)
+{
+	struct vmprof_log_guest now;
+
+	return !vmp_log_row(l->shared.memory, l->shared.bytes, l->request, &now) &&
+	       now.state == l->row.state && now.handler == l->row.handler;
+}
+
 void direct_log_withdraw(struct direct_log *l)
 {
 	bool there = l->row.magic != 0; /* it has answered before */
 
 	if (!l->shared.memory)
 		return;
-	post(l, VMPROF_SOURCE_PERF, 0, NULL, 0);
+	direct_log_post(l, VMPROF_SOURCE_PERF, 0, NULL, 0);
 	if (there)
 		await(l, WITHDRAW_NS);
 }

@@ -16,7 +16,7 @@ struct direct_log {
 	/* Ours, and not what the guest may have made of it: */
 	uint32_t request;
 	uint64_t ring_offset, ring_stride, side_offset;
-	uint32_t rings, side_size;
+	uint32_t rings, ring_size, side_size;
 	struct vmprof_log_guest row; /* the last answer */
 };
 
@@ -35,6 +35,11 @@ void direct_log_close(struct direct_log *l); /* also if it was not opened */
  */
 int direct_log_ask(struct direct_log *l, uint32_t source, uint32_t chain,
 		   const struct vmprof_log_event *events, uint32_t nr, struct vmprof_err *err);
+/* The same without waiting for the answer. */
+void direct_log_post(struct direct_log *l, uint32_t source, uint32_t chain,
+		     const struct vmprof_log_event *events, uint32_t nr);
+/* Whether the guest's row is still what it has answered. */
+bool direct_log_stands(const struct direct_log *l);
 /* The guest may forget its handler. Waits for that a moment. */
 void direct_log_withdraw(struct direct_log *l);
 

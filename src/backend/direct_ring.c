@@ -7,7 +7,10 @@
 
 #include "util/xalloc.h"
 
-#define LOST_MAX (1ull << 48) /* of one ring: more cannot be, and sums of it are numbers */
+#define LOST_MAX      (1ull << 48) /* of one ring: more cannot be, and sums of it are numbers */
+#define ALLOWED_FIRST 1024	   /* samples of one ring */
+#define ALLOWED_MAX   (1ull << 32)
+#define RECORDS	      3 /* of a sample: itself, its thread's name, what was lost before it */
 
 void direct_rings_init(struct direct_rings *r, uint32_t n, uint32_t nr_events)
 {
@@ -15,11 +18,18 @@ void direct_rings_init(struct direct_rings *r, uint32_t n, uint32_t nr_events)
 		.ring = xcalloc(n + 1u, sizeof(*r->ring)), .n = n, .nr_events = nr_events};
 }
 
+static void allow(struct direct_ring *ring, uint64_t samples, uint64_t records)
+{
+	ring->samples = samples < ALLOWED_MAX ? samples : ALLOWED_MAX;
+	ring->records = records < ALLOWED_MAX ? records : ALLOWED_MAX;
+}
+
 int direct_rings_set(struct direct_rings *r, uint32_t i, void *memory, size_t bytes)
 {
 	if (vmp_reader_init(&r->ring[i].reader, memory, bytes))
 		return -EPROTO;
 	r->ring[i].next = xcalloc(1, sizeof(*r->ring[i].next));
+	allow(&r->ring[i], ALLOWED_FIRST, ALLOWED_FIRST * RECORDS);
 	return 0;
 }
 
@@ -31,6 +41,15 @@ void direct_rings_free(struct direct_rings *r)
 	*r = (struct direct_rings){0};
 }
 
+void direct_rings_allow(struct direct_rings *r, uint64_t samples)
+{
+	if (samples > ALLOWED_MAX)
+		samples = ALLOWED_MAX;
+	for (uint32_t i = 0; i < r->n; i++)
+		allow(&r->ring[i], r->ring[i].samples + samples,
+		      r->ring[i].records + samples * RECORDS);
+}
+
 static bool sample_ok(const struct direct_rings *r, const struct vmp_guest_sample *s, size_t size)
 {
 	return size >= sizeof(*s) && (size - sizeof(*s)) / 8 == s->nr_chain &&
@@ -38,9 +57,26 @@ static bool sample_ok(const struct direct_rings *r, const struct vmp_guest_sampl
 	       s->tgid <= INT32_MAX;
 }
 
+/* Of a record that was read, or not (@size < 0). */
+static void see(struct direct_rings *r, struct direct_ring *ring, long size)
+{
+	const struct vmp_guest_task *task = &ring->next->task;
+
+	if (size < 0) {
+		r->bad++;
+	} else if (ring->next->header.type == VMP_REC_GUEST_SAMPLE) {
+		ring->has = sample_ok(r, &ring->next->sample, (size_t)size);
+		ring->samples -= ring->has;
+		r->bad += !ring->has;
+	} else if (ring->next->header.type == VMP_REC_GUEST_TASK && (size_t)size >= sizeof(*task)) {
+		ring->task = *task;
+		ring->task.comm[sizeof(task->comm) - 1] = 0;
+	}
+}
+
 /*
  * Reads on until there is a sample, or until all that was there at first is read: a guest that
- * writes on meanwhile does not keep us here.
+ * writes on meanwhile does not keep us here. Nor does it read more than is allowed.
  */
 static void fill(struct direct_rings *r, struct direct_ring *ring)
 {
@@ -50,20 +86,16 @@ static void fill(struct direct_rings *r, struct direct_ring *ring)
 	if (ring->has || !ring->next)
 		return;
 	end = r->stopped ? ring->end : vmp_load_acquire(&ring->reader.page->head);
-	while (!ring->has && (int64_t)(end - ring->reader.tail) > 0 &&
-	       (size = vmp_ring_read(&ring->reader, ring->next, sizeof(*ring->next))) != 0) {
-		const struct vmp_guest_task *task = &ring->next->task;
-
-		if (size < 0) {
-			r->bad++;
-		} else if (ring->next->header.type == VMP_REC_GUEST_SAMPLE) {
-			ring->has = sample_ok(r, &ring->next->sample, (size_t)size);
-			r->bad += !ring->has;
-		} else if (ring->next->header.type == VMP_REC_GUEST_TASK &&
-			   (size_t)size >= sizeof(*task)) {
-			ring->task = *task;
-			ring->task.comm[sizeof(task->comm) - 1] = 0;
+	while (!ring->has && (int64_t)(end - ring->reader.tail) > 0) {
+		if (!ring->samples || !ring->records) {
+			r->flooded = true;
+			return;
 		}
+		size = vmp_ring_read(&ring->reader, ring->next, sizeof(*ring->next));
+		if (!size)
+			return;
+		ring->records--;
+		see(r, ring, size);
 	}
 }
 
@@ -86,11 +118,14 @@ void direct_rings_start(struct direct_rings *r)
 
 		do {
 			ring->has = false;
+			allow(ring, 1, ALLOWED_MAX);
 			fill(r, ring);
 		} while (ring->has && (int64_t)(end - ring->reader.tail) > 0);
 		ring->has = false;
+		allow(ring, ALLOWED_FIRST, ALLOWED_FIRST * RECORDS);
 	}
 	r->bad = 0;
+	r->flooded = false;
 }
 
 void direct_rings_stop(struct direct_rings *r)

@@ -12,12 +12,19 @@
 
 #include "guest/sample.h"
 #include "kernel/core/sample.h"
+#include "kernel/uapi/vmprof_log.h"
+
+/* What is larger is none of a handler's, and not copied. */
+struct direct_sample {
+	struct vmp_guest_sample sample;
+	uint64_t chain[VMPROF_LOG_CHAIN_MAX];
+};
 
 union direct_record {
 	struct vmp_record header;
 	struct vmp_guest_sample sample;
 	struct vmp_guest_task task;
-	uint64_t word[VMP_RECORD_MAX / 8];
+	struct direct_sample whole;
 };
 
 struct direct_ring {
@@ -26,6 +33,7 @@ struct direct_ring {
 	bool has;
 	struct vmp_guest_task task; /* what was said last of who runs there */
 	uint64_t end;		    /* of what is read, once it is stopped */
+	uint64_t samples, records;  /* that may be read still */
 };
 
 struct direct_rings {
@@ -36,6 +44,7 @@ struct direct_rings {
 	uint64_t first, now;	   /* ticks between which samples may be */
 	uint64_t bad;		   /* records that cannot be */
 	bool stopped;
+	bool flooded; /* there was more than may be read */
 	uint64_t chain[SAMPLE_MAX_CHAIN];
 };
 
@@ -44,6 +53,11 @@ void direct_rings_init(struct direct_rings *r, uint32_t n, uint32_t nr_events);
 int direct_rings_set(struct direct_rings *r, uint32_t i, void *memory, size_t bytes);
 void direct_rings_free(struct direct_rings *r);
 void direct_rings_start(struct direct_rings *r); /* throws away what has come */
+/*
+ * Of each ring so many samples more may be read, as the guest's counters can have made since the
+ * last call, and a few records besides each: a guest that writes more than that costs no more.
+ */
+void direct_rings_allow(struct direct_rings *r, uint64_t samples);
 
 /* What comes from now on is none of ours: a guest may write on for ever. */
 void direct_rings_stop(struct direct_rings *r);

@@ -87,8 +87,8 @@ static int take_lock(const struct vm_shared *s, const struct vm *vm, struct vmpr
 	escape_str(name, sizeof(name), vm->name);
 	if (errno == EAGAIN || errno == EACCES)
 		return err_set(err, EBUSY,
-			       "the log of %s is used by another program, and has one owner at a "
-			       "time: stop that one",
+			       "the log of %s is used by another program, or is another VM's as "
+			       "well: it has one owner at a time",
 			       name);
 	return err_sys(err, errno, "cannot lock the shared memory of %s", name);
 }

@@ -1,9 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
  * The direct backend without a module: a VM's shared memory is found and taken once; a thread that
- * plays the guest's module answers, refuses, is of another version, or says nothing; what a hostile
- * handler writes comes out as a sample that can be, or not at all; the guest's ticks become the
- * host's time.
+ * plays the guest's module answers, refuses, is of another version, says nothing, or goes and comes
+ * back; a guest that writes without end has no more of it read than its counters can count; what a
+ * hostile handler writes comes out as a sample that can be, or not at all; the guest's ticks become
+ * the host's time.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -159,6 +160,53 @@ static void test_answers(void)
 		direct_log_close(&l);
 		guest_end();
 	}
+}
+
+/* One that goes and comes: its row does not stand, it is asked again, and all of our page with it.
+ */
+static void test_again(void)
+{
+	struct vmprof_log_guest *row = (void *)(memory + PAGE);
+	struct vmprof_log_host *page = (void *)memory;
+	struct vmprof_log_guest saved;
+	struct direct_log l;
+
+	memset(memory, 0, BYTES);
+	guest_start(VMPROF_LOG_VERSION, VMPROF_GUEST_READY, 8, "");
+	CHECK_EQ(ask(&l), 0);
+	guest_end();
+	CHECK(direct_log_stands(&l));
+	saved = *row;
+#define GONE(field, value)                                                                         \
+	do {                                                                                       \
+		row->field = (value);                                                              \
+		CHECK(!direct_log_stands(&l));                                                     \
+		*row = saved;                                                                      \
+	} while (0)
+	GONE(state, VMPROF_GUEST_IDLE);
+	GONE(state, 99);
+	GONE(handler, 16);
+	GONE(handler, 0);
+	GONE(answered, 0);
+	GONE(version, 7);
+	GONE(magic, 0);
+	GONE(cpus, UINT32_MAX);
+	GONE(nr, 255);
+	GONE(events[0].period, 1);
+	GONE(events[0].period, 1ull << 63);
+	memset(row->why, '\033', sizeof(row->why));
+	CHECK(direct_log_stands(&l)); /* what is not used may be anything */
+	*row = saved;
+	CHECK(direct_log_stands(&l));
+	memset(memory, 0xff, sizeof(*page));
+	direct_log_post(&l, VMPROF_SOURCE_DIRECT, 16, &cycles, 1);
+	CHECK(!direct_log_stands(&l));
+	CHECK_EQ(page->magic, VMPROF_LOG_MAGIC);
+	CHECK_EQ(page->request, 2);
+	CHECK_EQ(page->ring_offset, 2 * PAGE);
+	CHECK_EQ(page->rings, RINGS);
+	direct_log_close(&l);
+	guest_end();
 }
 
 /* One that is told of a new request without having done anything. */
@@ -422,6 +470,68 @@ static void test_hostile(void)
 	direct_rings_free(&r);
 }
 
+/* Of the places that a record may begin at, how many have been read. */
+static u64 read_of(u64 size)
+{
+	return producer[0].page->tail / size;
+}
+
+/* A guest that says again and again that its ring is full is read as fast as its counters count. */
+static void test_flood(void)
+{
+	const struct vmp_record none = {16, 99};
+	struct vmp_part part = {&none, 16};
+	u64 *words = (u64 *)(ring_memory[0] + PAGE);
+	struct vmp_guest_sample lone = good;
+	struct direct_rings r;
+	struct raw_sample raw;
+	unsigned taken = 0;
+
+	rings_make(&r);
+	memset(words, 0, SIZE);
+	while (!vmp_ring_write(&producer[0], &part, 1))
+		;
+	for (int i = 0; i < 3; i++)
+		direct_rings_fill(&r);
+	CHECK_EQ(read_of(16), 3 * 1024);
+	CHECK(r.flooded);
+	direct_rings_allow(&r, 10);
+	for (int i = 0; i < 3; i++)
+		direct_rings_fill(&r);
+	CHECK_EQ(read_of(16), 3 * 1024 + 30);
+	direct_rings_allow(&r, 1ull << 60);
+	direct_rings_fill(&r);
+	CHECK_EQ(read_of(16), SIZE / 16);
+	CHECK_EQ(r.bad, 0);
+	direct_rings_free(&r);
+	/* Samples that could be, the same ones again and again. */
+	rings_make(&r);
+	lone.nr_chain = 0;
+	while (producer[0].head + sizeof(lone) <= SIZE)
+		put(0, 20, &lone, 0);
+	for (int look = 0; look < 10; look++) {
+		direct_rings_fill(&r);
+		direct_rings_look(&r, 100);
+		while (direct_rings_take(&r, &raw))
+			vmp_store(&producer[0].page->head,
+				  producer[0].page->tail + (++taken % 1000 + 1) * sizeof(lone));
+		CHECK_EQ(taken, 1024 + look * 7);
+		direct_rings_allow(&r, 7);
+	}
+	CHECK(r.flooded);
+	direct_rings_free(&r);
+	/* None that a handler writes is that large: it is not even copied. */
+	rings_make(&r);
+	words[0] = (u64)VMP_REC_GUEST_SAMPLE << 32 | (SIZE - 8);
+	vmp_store(&producer[0].page->head, SIZE - 8);
+	memset(r.ring[0].next, 0x55, sizeof(*r.ring[0].next));
+	direct_rings_fill(&r);
+	CHECK_EQ(r.bad, 1);
+	CHECK_EQ(r.ring[0].next->header.type, 0x55555555);
+	CHECK_EQ(producer[0].page->tail, SIZE - 8);
+	direct_rings_free(&r);
+}
+
 static uint64_t random_word(void)
 {
 	static uint64_t state = 88172645463325252;
@@ -550,12 +660,14 @@ int main(void)
 {
 	make_vm();
 	test_answers();
+	test_again();
 	test_silence();
 	test_memory();
 	test_events();
 	test_timer();
 	test_order();
 	test_hostile();
+	test_flood();
 	test_random();
 	test_no_pause();
 	test_clock();
