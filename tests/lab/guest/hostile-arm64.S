@@ -15,11 +15,26 @@
 #define STORM	3		/* lets the next interrupt come at once */
 #define GREEDY	4		/* writes all registers that it can name, and reads what is not its own */
 
+#define MAIR	0xff00		/* 0: device, 1: memory */
+#define TCR	(25 | 1 << 23 | 3 << 12 | 1 << 10 | 1 << 8 | 2 << 32) /* 39 bits, pages of 4 KiB, no TTBR1 */
+
 	.text
 	.globl	_start
 _start:
 	adr	x0, vectors
 	msr	vbar_el1, x0
+	/* Addresses are translated, each to itself, as by any guest that has a handler. */
+	adrp	x0, tables
+	msr	ttbr0_el1, x0
+	msr	ttbr1_el1, x0
+	mov	x0, #MAIR
+	msr	mair_el1, x0
+	ldr	x0, =TCR
+	msr	tcr_el1, x0
+	isb
+	mrs	x0, sctlr_el1
+	orr	x0, x0, #1
+	msr	sctlr_el1, x0
 	isb
 	mov	x20, #UART
 	mov	x21, #MODE
@@ -93,3 +108,10 @@ vectors:
 	eret
 	.org	vectors + 0x380
 	b	.
+
+	.ltorg
+	.balign	4096
+tables:				/* a GiB each: of devices, of memory */
+	.quad	0x00000401
+	.quad	0x40000705
+	.fill	510, 8, 0
