@@ -94,15 +94,15 @@ static int on_unknown(unsigned int type, struct pt_regs *regs)
 {
 	struct expected *here = this_cpu_ptr(&expected);
 	struct vp_nmi *nmi = READ_ONCE(here->nmi);
+	bool asked;
 
 	if (here->this_forwarded)
 		return NMI_HANDLED;
-	if (!nmi)
+	asked = xchg(&here->asked, false);
+	if (!asked && (!nmi || ktime_get_mono_fast_ns() - READ_ONCE(nmi->sent_at) > LATE_AT_MOST))
 		return NMI_DONE;
-	if (!xchg(&here->asked, false) &&
-	    ktime_get_mono_fast_ns() - READ_ONCE(nmi->sent_at) > LATE_AT_MOST)
-		return NMI_DONE;
-	atomic64_inc(&nmi->late);
+	if (nmi)
+		atomic64_inc(&nmi->late);
 	return NMI_HANDLED;
 }
 
@@ -218,6 +218,7 @@ void vp_nmi_begin(struct vp_nmi *nmi)
 	nmi->cpu = -1;
 	nmi->sent_to = -1;
 	nmi->asked_of = 0;
+	nmi->asked_at = ktime_get_mono_fast_ns();
 	atomic64_set(&nmi->count, 0);
 	for (i = 0; i < VP_NMI_ENDS; i++)
 		atomic64_set(&nmi->ends[i], 0);
