@@ -479,8 +479,8 @@ static u64 read_of(u64 size)
 /* A guest that says again and again that its ring is full is read as fast as its counters count. */
 static void test_flood(void)
 {
-	const struct vmp_record none = {16, 99};
-	struct vmp_part part = {&none, 16};
+	const struct vmp_record none[2] = {{sizeof(none), 99}}; /* and 8 bytes behind its header */
+	struct vmp_part part = {none, sizeof(none)};
 	u64 *words = (u64 *)(ring_memory[0] + PAGE);
 	struct vmp_guest_sample lone = good;
 	struct direct_rings r;

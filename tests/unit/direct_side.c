@@ -42,7 +42,7 @@ static void put_map(const struct vmp_guest_map *like, const char *bytes, u32 len
 	struct vmp_part parts[2] = {{&m, sizeof(m)}, {bytes, len}};
 
 	m.header = (struct vmp_record){(u32)sizeof(m) + len, VMP_REC_GUEST_MAP};
-	vmp_ring_write(&producer, parts, 2);
+	vmp_ring_write(&producer, parts, len ? 2 : 1);
 }
 
 static const struct vmp_guest_map good_map = {.time = 20,
