@@ -49,6 +49,37 @@ static int check_rate(const struct event *e, struct vmprof_err *err)
 		CLOCK_PERIOD_MIN, 1000000000 / CLOCK_PERIOD_MIN);
 }
 
+struct perf_event_attr events_file_attr(const struct event *ev)
+{
+	struct perf_event_attr attr = {
+		.type = ev->type,
+		.config = ev->config,
+		.config1 = ev->config1,
+		.config2 = ev->config2,
+		.exclude_user = ev->exclude_user,
+		.exclude_kernel = ev->exclude_kernel,
+		.exclude_hv = 1,
+		.exclude_host = !ev->host,
+		.exclude_guest = !ev->guest,
+		.precise_ip = ev->precise & 3u,
+		.pinned = ev->pinned,
+		.exclusive = ev->exclusive,
+	};
+
+	/* Its fields are not recorded, and readers want those of an event that says it has some. */
+	if (ev->type == PERF_TYPE_TRACEPOINT) {
+		attr.type = PERF_TYPE_SOFTWARE;
+		attr.config = PERF_COUNT_SW_DUMMY;
+	}
+	if (ev->freq) {
+		attr.freq = 1;
+		attr.sample_freq = ev->rate;
+	} else {
+		attr.sample_period = ev->rate;
+	}
+	return attr;
+}
+
 int events_fit(const struct event_list *l, const struct vmprof_backend *b, const struct vm *vm,
 	       struct event_list *out, char *fell_back, size_t size, struct vmprof_err *err)
 {

@@ -2,28 +2,18 @@
 #include "record/recorder.h"
 
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/eventfd.h>
-#include <sys/signalfd.h>
 #include <sys/stat.h>
-#include <unistd.h>
 
 #include "perfdata/writer.h"
-#include "record/signals.h"
+#include "record/events.h"
+#include "record/rounds.h"
 #include "record/summary.h"
 #include "record/targets.h"
 #include "record/vmrec.h"
 #include "record/wholehost.h"
-#include "record/workload.h"
 #include "symbolize/elfimage.h"
-#include "util/clock.h"
-#include "util/xalloc.h"
-
-#define FLUSH_NS 500000000ull /* a killed recorder loses at most this */
 
 struct recorder {
 	const struct record_options *opts;
@@ -31,43 +21,9 @@ struct recorder {
 	struct perfdata_writer *writer;
 	char *store;
 	struct buf buf;
-	struct workload workload;
-	struct signals signals;
-	int end_fd;
+	struct rounds rounds;
 	unsigned wakeups;
-	int signal; /* that ended the record */
 };
-
-static struct perf_event_attr file_attr(const struct event *ev)
-{
-	struct perf_event_attr attr = {
-		.type = ev->type,
-		.config = ev->config,
-		.config1 = ev->config1,
-		.config2 = ev->config2,
-		.exclude_user = ev->exclude_user,
-		.exclude_kernel = ev->exclude_kernel,
-		.exclude_hv = 1,
-		.exclude_host = !ev->host,
-		.exclude_guest = !ev->guest,
-		.precise_ip = ev->precise & 3u,
-		.pinned = ev->pinned,
-		.exclusive = ev->exclusive,
-	};
-
-	/* Its fields are not recorded, and readers want those of an event that says it has some. */
-	if (ev->type == PERF_TYPE_TRACEPOINT) {
-		attr.type = PERF_TYPE_SOFTWARE;
-		attr.config = PERF_COUNT_SW_DUMMY;
-	}
-	if (ev->freq) {
-		attr.freq = 1;
-		attr.sample_freq = ev->rate;
-	} else {
-		attr.sample_period = ev->rate;
-	}
-	return attr;
-}
 
 static int open_vmrec(struct recorder *r, struct target *t, struct vmprof_err *err)
 {
@@ -86,7 +42,7 @@ static int open_vmrec(struct recorder *r, struct target *t, struct vmprof_err *e
 		.host_modules = t == r->targets.t,
 		.realtime = r->opts->realtime,
 		.store = r->store,
-		.end_fd = r->end_fd,
+		.end_fd = r->rounds.end_fd,
 	};
 
 	return vmrec_open(&t->rec, &cfg, err);
@@ -139,7 +95,7 @@ static int open_writer(struct recorder *r, const struct id_plan *p, struct vmpro
 	for (unsigned i = 0; i < r->targets.events.n; i++)
 		events[i] = (struct perfdata_event){
 			.name = r->targets.events.events[i].name,
-			.attr = file_attr(&r->targets.events.events[i]),
+			.attr = events_file_attr(&r->targets.events.events[i]),
 			.ids = p->by_event[i],
 			.nr_ids = p->nr_by_event[i],
 		};
@@ -194,8 +150,9 @@ static int open_all(struct recorder *r, struct vmprof_err *err)
 
 /* ---------- running ---------- */
 
-static int flush(struct recorder *r, struct vmprof_err *err)
+static int flush(void *ctx, struct vmprof_err *err)
 {
+	struct recorder *r = ctx;
 	int rc;
 
 	for (unsigned i = 0; i < r->targets.n; i++) {
@@ -212,8 +169,9 @@ static int flush(struct recorder *r, struct vmprof_err *err)
 }
 
 /* Returns how many VMs are still there; says once of each one that it is not. */
-static unsigned count_running(struct recorder *r)
+static unsigned count_running(void *ctx)
 {
+	struct recorder *r = ctx;
 	unsigned running = 0;
 
 	for (unsigned i = 0; i < r->targets.n; i++) {
@@ -229,52 +187,7 @@ static unsigned count_running(struct recorder *r)
 	return running;
 }
 
-/* Reads what has come; returns true if it ends the record. */
-static bool handle_signals(struct recorder *r, int *status)
-{
-	struct signalfd_siginfo si;
-
-	while (read(r->signals.fd, &si, sizeof(si)) == sizeof(si)) {
-		if (si.ssi_signo == SIGCHLD) {
-			if (workload_ended(&r->workload, status))
-				return true;
-			continue;
-		}
-		r->signal = (int)si.ssi_signo;
-		return true;
-	}
-	return false;
-}
-
-static int run(struct recorder *r, int *status, struct vmprof_err *err)
-{
-	struct pollfd fds[] = {{r->signals.fd, POLLIN, 0}, {r->end_fd, POLLIN, 0}};
-	uint64_t now = clock_now_ns(), next_flush = now + FLUSH_NS, end = UINT64_MAX;
-	bool done = false;
-
-	if (r->opts->duration_ns)
-		end = now + r->opts->duration_ns;
-	while (!done) {
-		uint64_t until = next_flush < end ? next_flush : end, ended;
-
-		now = clock_now_ns();
-		if (until > now && poll(fds, 2, (int)((until - now + 999999) / 1000000)) < 0 &&
-		    errno != EINTR)
-			return err_sys(err, errno, "cannot wait for samples");
-		if (read(r->end_fd, &ended, sizeof(ended)) == sizeof(ended) ||
-		    clock_now_ns() >= end)
-			done = !count_running(r) || clock_now_ns() >= end;
-		done = handle_signals(r, status) || done;
-		if (clock_now_ns() >= next_flush) {
-			int rc = flush(r, err);
-
-			if (rc)
-				return rc;
-			next_flush = clock_now_ns() + FLUSH_NS;
-		}
-	}
-	return 0;
-}
+static const struct rounds_ops ops = {.flush = flush, .running = count_running};
 
 /* ---------- ending ---------- */
 
@@ -312,23 +225,12 @@ static int finish(struct recorder *r, bool ok, struct vmprof_err *err)
 
 static int record(struct recorder *r, int *status, struct vmprof_err *err)
 {
-	char **command = r->opts->command;
-	int rc = signals_block(&r->signals, err);
+	int rc = rounds_begin(&r->rounds, r->opts, err);
 
-	r->end_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
-	if (!rc && r->end_fd < 0)
-		rc = err_sys(err, errno, "cannot wait for the end of VMs");
-	if (!rc && command)
-		rc = workload_prepare(&r->workload, command, &r->signals.before, err);
-	/* The command has its own of these by now. */
-	signals_ignore_writes();
-	raise_file_limit();
 	if (!rc)
 		rc = open_all(r, err);
-	if (!rc && command)
-		rc = workload_start(&r->workload, command[0], err);
 	if (!rc)
-		rc = run(r, status, err);
+		rc = rounds_run(&r->rounds, &ops, r, status, err);
 	if (r->writer) {
 		struct vmprof_err finish_err;
 		int rc2 = finish(r, !rc, &finish_err);
@@ -337,6 +239,7 @@ static int record(struct recorder *r, int *status, struct vmprof_err *err)
 			*err = finish_err;
 		rc = rc ? rc : rc2;
 	}
+	rounds_end(&r->rounds);
 	return rc;
 }
 
@@ -353,34 +256,19 @@ static char *store_for(const char *output)
 	return elfstore_beside(output);
 }
 
-static void recorder_free(struct recorder *r)
-{
-	workload_stop(&r->workload);
-	targets_free(&r->targets);
-	buf_free(&r->buf);
-	free(r->store);
-	if (r->end_fd >= 0)
-		close(r->end_fd);
-	signals_restore(&r->signals);
-}
-
 int recorder_run(const struct record_options *opts, struct record_result *result,
 		 struct vmprof_err *err)
 {
-	struct recorder r = {
-		.opts = opts,
-		.store = store_for(opts->output),
-		.signals.fd = -1,
-		.end_fd = -1,
-	};
+	struct recorder r = {.opts = opts, .store = store_for(opts->output)};
 	int rc;
 
 	*result = (struct record_result){0};
-	sigprocmask(SIG_SETMASK, NULL, &r.signals.before);
 	rc = targets_choose(&r.targets, opts, err);
 	if (!rc)
 		rc = record(&r, &result->status, err);
-	result->signal = r.signal;
-	recorder_free(&r);
+	result->signal = r.rounds.signal;
+	targets_free(&r.targets);
+	buf_free(&r.buf);
+	free(r.store);
 	return rc;
 }
