@@ -74,10 +74,10 @@ int vmp_log_init(void *memory, u64 bytes, u32 ring_size, u32 rings)
 
 static int events_ok(const struct vmprof_log_event *events, u32 nr, u32 source)
 {
-	u32 i;
+	u32 known = VMP_COUNT_FLAGS | (source == VMPROF_SOURCE_PERF ? VMPROF_LOG_FREQ : 0), i;
 
 	for (i = 0; i < nr; i++) {
-		if (!events[i].flags || (events[i].flags & ~(u32)VMP_COUNT_FLAGS))
+		if (!(events[i].flags & VMP_COUNT_FLAGS) || (events[i].flags & ~known))
 			return 0;
 		if (source != VMPROF_SOURCE_PERF && (events[i].period < VMPROF_LOG_PERIOD_MIN ||
 						     events[i].period > VMPROF_LOG_PERIOD_MAX))

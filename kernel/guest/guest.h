@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * vmprof_guest.ko: what its files share. A device that has a log (uapi/vmprof_log.h) is a struct
- * vg_log; while its request is served, each CPU has a struct vg_cpu, which only that CPU's handler
- * writes. There is one log: a second device is refused.
+ * vmprof_guest.ko: what its files share. There are up to two logs (uapi/vmprof_log.h): that of a
+ * device which the host sees as well, and that of the guest's own user. While a request in one of
+ * them is served, each CPU has a struct vg_cpu, which only that CPU's handler writes.
  */
 #ifndef VMPROF_GUEST_H
 #define VMPROF_GUEST_H
@@ -48,6 +48,30 @@ struct vg_request {
 
 extern struct vg_request vg_request;
 DECLARE_PER_CPU(struct vg_cpu, vg_cpus);
+
+/* ------------------------------------------------------------------ serve.c */
+
+struct vg_log {
+	void *memory;
+	u64 bytes;
+	u32 answered; /* the last request that was */
+	bool own;     /* of the guest's own user */
+};
+
+/* Answers what is asked for in it, if that is new. May sleep, and so may the next one. */
+void vg_look(struct vg_log *log);
+/* Nothing is written into it any more. */
+void vg_stop(const struct vg_log *log);
+/*
+ * Another kernel may be next, without a handler: a second for who has asked to see that this one
+ * ends, and to ask for something else. The handler stays.
+ */
+void vg_farewell(const struct vg_log *log);
+
+/* ------------------------------------------------------------------ device.c */
+
+int vg_device_init(void);
+void vg_device_exit(void);
 
 /* ------------------------------------------------------------------ sample.c */
 

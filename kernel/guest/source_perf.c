@@ -40,7 +40,8 @@ static struct perf_event *event_new(u32 i, int cpu)
 		.type = event->type,
 		.size = sizeof(attr),
 		.config = event->config,
-		.sample_period = event->period,
+		.freq = !!(event->flags & VMPROF_LOG_FREQ),
+		.sample_period = event->period, /* or a frequency: a union */
 		.pinned = 1,
 		.exclude_user = !(event->flags & VMP_COUNT_USER),
 		.exclude_kernel = !(event->flags & VMP_COUNT_KERNEL),

@@ -19,11 +19,18 @@
  * each vCPU, and the guest in page 1 which of them it has taken: while the numbers differ one is
  * under way. The vCPU's place is its APIC id.
  *
+ * The same log without a host: who opens /dev/vmprof_guest in the guest and maps it gets memory
+ * that is his own, in which he is what the host is above, for source perf. There is one such owner
+ * at a time, and as long as a request of his is served the host's are refused, and the other way
+ * round.
+ *
  * A request is made by writing all fields and then request, which goes up by one; the guest has
  * dealt with it when answered is that number. Nothing else waits for the other side.
  */
 #ifndef VMPROF_LOG_H
 #define VMPROF_LOG_H
+
+#include <linux/ioctl.h>
 
 #include "../core/core.h"
 
@@ -57,7 +64,9 @@ enum vmprof_source {
 	VMPROF_SOURCES,
 };
 
-/* vmprof_log_event.flags: VMP_COUNT_USER, VMP_COUNT_KERNEL of core/table.h */
+/* vmprof_log_event.flags: VMP_COUNT_USER, VMP_COUNT_KERNEL of core/table.h, and of source perf: */
+#define VMPROF_LOG_FREQ 0x100 /* period is how many samples there are to be a second */
+
 struct vmprof_log_event {
 	u32 type; /* perf's; lent: PERF_TYPE_RAW on arm64, PERF_TYPE_SOFTWARE on x86 */
 	u32 flags;
@@ -114,5 +123,15 @@ struct vmprof_log_guest {
 	/* A sentence, zero-terminated: on what is refused, else on why side is 0. */
 	char why[VMPROF_LOG_WHY];
 };
+
+/*
+ * The guest's own user. open(): EPERM without CAP_PERFMON, EBUSY if it has an owner. mmap(): shared
+ * and from offset 0 on, once, as much as the log shall have; it is zeroed. There is nobody who
+ * looks for requests: VMPROF_GUEST_IOC_LOOK, with no argument, returns when the one that stands is
+ * answered. close(), or the owner's death, withdraws it.
+ */
+#define VMPROF_GUEST_DEVICE   "/dev/vmprof_guest"
+#define VMPROF_GUEST_LOG_MAX  (256u << 20) /* bytes */
+#define VMPROF_GUEST_IOC_LOOK _IO('V', 0x78)
 
 #endif

@@ -137,6 +137,22 @@ static void test_request(void)
 	REQUEST(source, VMPROF_SOURCE_INJECT, 0);
 	host->events[0].period = 1;
 	CHECK_EQ(vmp_log_request(memory, BYTES, &copy), -VMP_ECORRUPT);
+	REQUEST(events[0].flags, VMP_COUNT_USER | VMPROF_LOG_FREQ, -VMP_ECORRUPT);
+}
+
+/* Frequencies are of the guest's own perf. */
+static void test_frequency(void)
+{
+	struct vmprof_log_host copy;
+
+	ask();
+	host->source = VMPROF_SOURCE_PERF;
+	host->events[0].period = 999;
+	host->events[0].flags = VMP_COUNT_KERNEL | VMPROF_LOG_FREQ;
+	CHECK_EQ(vmp_log_request(memory, BYTES, &copy), 0);
+	CHECK_EQ(copy.events[0].flags, VMP_COUNT_KERNEL | VMPROF_LOG_FREQ);
+	host->events[0].flags = VMPROF_LOG_FREQ;
+	CHECK_EQ(vmp_log_request(memory, BYTES, &copy), -VMP_ECORRUPT);
 }
 
 #define ROW(field, value, wanted)                                                                  \
@@ -210,6 +226,7 @@ int main(void)
 	test_sizes();
 	test_side();
 	test_request();
+	test_frequency();
 	test_row();
 	test_random();
 	return test_done();
