@@ -324,7 +324,7 @@ static bool check_records(struct perfdata_writer *w, const struct buf *b)
  * of perf that do not know of guests (diff, buildid-list) put all of them into the host, and there
  * the last one wins.
  */
-static void add_host_kernel(struct perfdata_writer *w, uint64_t time)
+void perfdata_writer_add_host_kernel(struct perfdata_writer *w, uint64_t time)
 {
 	size_t before = w->pending.len;
 
@@ -342,7 +342,7 @@ int perfdata_writer_append(struct perfdata_writer *w, struct buf *b, struct vmpr
 	if (!check_records(w, b))
 		return err_set(err, EINVAL, "%s: a part of a record was to be written", w->path);
 	if (w->last_time)
-		add_host_kernel(w, w->first_time - 1);
+		perfdata_writer_add_host_kernel(w, w->first_time - 1);
 	buf_add(&w->pending, b->data, b->len);
 	w->total += b->len;
 	buf_reset(b);
@@ -405,7 +405,7 @@ int perfdata_writer_close(struct perfdata_writer *w, struct vmprof_err *err)
 	int r;
 
 	if (!w->failed)
-		add_host_kernel(w, w->start_ns);
+		perfdata_writer_add_host_kernel(w, w->start_ns);
 	r = perfdata_writer_flush(w, err);
 	if (!r && w->pipe)
 		r = writer_finish_pipe(w, err);

@@ -71,6 +71,8 @@ int perfdata_writer_open(struct perfdata_writer **w, const struct perfdata_write
 			 struct vmprof_err *err);
 /* Takes over @b's bytes and resets it. Whole records only. 0 or -errno (-ENOSPC, -EPIPE). */
 int perfdata_writer_append(struct perfdata_writer *w, struct buf *b, struct vmprof_err *err);
+/* The map of this host's kernel, else made behind what comes first: costs some milliseconds. */
+void perfdata_writer_add_host_kernel(struct perfdata_writer *w, uint64_t time);
 /* All events up to now are in: FINISHED_ROUND. Then to disk, with the header's size. */
 int perfdata_writer_flush(struct perfdata_writer *w, struct vmprof_err *err);
 void perfdata_writer_add_build_id(struct perfdata_writer *w, const struct perfdata_build_id *id);

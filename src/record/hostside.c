@@ -47,7 +47,7 @@ static int encode_thread(void *ctx, pid_t tid)
 static void encode_map(struct hostside *h, struct buf *out, const struct proc_map *m, uint64_t time)
 {
 	struct perfdata_id id = id_of(h, h->pid, SAMPLE_MODE_HOST_USER, time);
-	char shown[512];
+	char shown[1024];
 	struct perfdata_map map = {
 		.start = m->start,
 		.len = m->end - m->start,

@@ -40,7 +40,7 @@ struct proc_map {
 	uint64_t offset; /* in the file */
 	uint64_t inode;	 /* 0: memory without a file */
 	bool read, write, exec, shared;
-	char path[128]; /* cut where it is longer; "[heap]", "" for anonymous memory */
+	char path[512]; /* cut where it is longer; "[heap]", "" for anonymous memory */
 };
 
 struct proc_maps {
