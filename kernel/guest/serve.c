@@ -80,6 +80,8 @@ static void start_side(const struct vg_log *log, const struct vmprof_log_host *h
 {
 	int err = -ENOSPC;
 
+	if (log->own)
+		return;
 	if (host->side_size)
 		err = vg_side_start(log->memory + host->side_offset, host->side_size);
 	row->side = !err;

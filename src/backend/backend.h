@@ -142,7 +142,17 @@ pid_t backend_vm_tid(struct backend_session *s, uint32_t vcpu);
 /* All backends of this build, best first, NULL-terminated. */
 extern const struct vmprof_backend *const vmprof_backends[];
 const struct vmprof_backend *backend_by_name(const char *name); /* NULL if there is none */
+
+/*
+ * Those that sample the machine that they run on, whose samples say process and chain: @vm is NULL
+ * for all that they do, vCPUs are its CPUs, and memory and registers are not asked for. All of this
+ * build, best first, NULL-terminated.
+ */
+extern const struct vmprof_backend *const vmprof_self_backends[];
+const struct vmprof_backend *backend_self_by_name(const char *name); /* NULL if there is none */
+const struct vmprof_backend *backend_self_usable(void);		     /* the best; NULL: none is */
+
 extern const struct vmprof_backend backend_tcg, backend_kmod, backend_perf, backend_xen,
-	backend_qmp, backend_direct, backend_inject;
+	backend_qmp, backend_direct, backend_inject, backend_self;
 
 #endif

@@ -30,7 +30,6 @@
 
 #define LENT_NS	   5000000000ull /* for the guest to run at all */
 #define LENT_PAUSE 5000000
-#define LATE	   100000000ull /* ns: no sample comes later behind others in the file */
 
 /* Of the two deliveries. */
 struct direct_way {
@@ -55,7 +54,6 @@ struct direct_session {
 	struct vmprof_status status;
 	uint64_t first; /* ticks of the host at the start */
 	uint64_t busy;	/* when something was found in the rings last */
-	uint64_t last;	/* time of the latest sample that was handed out */
 	uint64_t since; /* time of the start */
 	uint64_t until; /* ticks of the guest: what came before that may be told */
 	unsigned nr_events;
@@ -458,9 +456,7 @@ static void look(struct direct_session *s)
 /* The host's, of what the guest says. */
 static uint64_t time_of(const struct direct_session *s, uint64_t ticks)
 {
-	uint64_t time = direct_clock_ns(&s->clock, ticks + s->status.clock_offset);
-
-	return time + LATE < s->last ? s->last - LATE : time;
+	return direct_clock_in_order(&s->clock, ticks + s->status.clock_offset);
 }
 
 static bool take(struct direct_session *s, struct raw_sample *out)
@@ -468,8 +464,7 @@ static bool take(struct direct_session *s, struct raw_sample *out)
 	if (!direct_rings_take(&s->rings, out))
 		return false;
 	s->until = out->time;
-	out->time = time_of(s, out->time);
-	s->last = out->time > s->last ? out->time : s->last;
+	out->time = direct_clock_sample(&s->clock, out->time + s->status.clock_offset);
 	s->stats.samples++;
 	return true;
 }

@@ -4,8 +4,9 @@
 #include "util/clock.h"
 
 #define NSEC  1000000000.0
-#define TRIES 5	      /* the reading that was disturbed least counts */
-#define FAR   1e15    /* ns: the counter is not what it was */
+#define TRIES 5	   /* the reading that was disturbed least counts */
+#define FAR   1e15 /* ns: the counter is not what it was */
+#define LATE  100000000ull
 #define NEAR  1000000 /* ns between pairs that tell a rate: their errors are thousandths of it */
 
 #if defined(__aarch64__)
@@ -94,4 +95,19 @@ uint64_t direct_clock_ns(const struct direct_clock *c, uint64_t ticks)
 	if (off > FAR)
 		return c->now.ns;
 	return c->now.ns + (uint64_t)(int64_t)off;
+}
+
+uint64_t direct_clock_in_order(const struct direct_clock *c, uint64_t ticks)
+{
+	uint64_t time = direct_clock_ns(c, ticks);
+
+	return time + LATE < c->last ? c->last - LATE : time;
+}
+
+uint64_t direct_clock_sample(struct direct_clock *c, uint64_t ticks)
+{
+	uint64_t time = direct_clock_in_order(c, ticks);
+
+	c->last = time > c->last ? time : c->last;
+	return time;
 }

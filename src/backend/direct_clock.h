@@ -20,6 +20,7 @@ struct direct_clock {
 	struct direct_pair start, before, now;
 	uint64_t frequency; /* ticks a second, as the machine says; 0: as all readings say */
 	uint64_t error;	    /* ns: the largest of all pairs that times were made of */
+	uint64_t last;	    /* ns: of the latest sample */
 };
 
 /* This host's counter and its frequency; 0 not known. */
@@ -31,5 +32,9 @@ void direct_clock_start(struct direct_clock *c, const struct direct_pair *now, u
 void direct_clock_step(struct direct_clock *c, const struct direct_pair *now);
 /* Wherever the counter may be said to have been, this is some time. */
 uint64_t direct_clock_ns(const struct direct_clock *c, uint64_t ticks);
+/* The same, no more than 100 ms behind the latest sample: a file has an order. */
+uint64_t direct_clock_in_order(const struct direct_clock *c, uint64_t ticks);
+/* The same of a sample, which is the latest from now on. */
+uint64_t direct_clock_sample(struct direct_clock *c, uint64_t ticks);
 
 #endif

@@ -30,8 +30,8 @@ static int fit_one(struct event *e, const struct vmprof_backend *b, const struct
 	}
 	event_make_clock(e);
 	snprintf(fell_back, size,
-		 "the %s event is not supported by the %s backend for this VM, falling back to %s",
-		 escape_str(shown, sizeof(shown), asked), b->name, e->name);
+		 "the %s event is not supported by the %s backend for this %s, falling back to %s",
+		 escape_str(shown, sizeof(shown), asked), b->name, vm ? "VM" : "machine", e->name);
 	return b->try_event(vm, e, err);
 }
 

@@ -10,7 +10,7 @@
 #include "backend/backend.h"
 
 /*
- * Fits @l to what @b has for @vm: "cycles" falls back to
+ * Fits @l to what @b has for @vm (NULL: for the machine that we run on): "cycles" falls back to
  * cpu-clock, as in perf, and that is said in
  * @fell_back (@size bytes; "" if nothing was changed). Any other event that the backend has not is
  * an error. The result goes to @out, to be freed like any list. 0 or -errno with a sentence.

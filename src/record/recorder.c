@@ -9,6 +9,7 @@
 #include "perfdata/writer.h"
 #include "record/events.h"
 #include "record/rounds.h"
+#include "record/self.h"
 #include "record/summary.h"
 #include "record/targets.h"
 #include "record/vmrec.h"
@@ -259,14 +260,17 @@ static char *store_for(const char *output)
 int recorder_run(const struct record_options *opts, struct record_result *result,
 		 struct vmprof_err *err)
 {
+	const struct vmprof_backend *self = self_wanted(opts);
 	struct recorder r = {.opts = opts, .store = store_for(opts->output)};
 	int rc;
 
 	*result = (struct record_result){0};
-	rc = targets_choose(&r.targets, opts, err);
-	if (!rc)
+	rc = self ? self_run(self, opts, r.store, result, err)
+		  : targets_choose(&r.targets, opts, err);
+	if (!rc && !self) {
 		rc = record(&r, &result->status, err);
-	result->signal = r.rounds.signal;
+		result->signal = r.rounds.signal;
+	}
 	targets_free(&r.targets);
 	buf_free(&r.buf);
 	free(r.store);

@@ -37,27 +37,30 @@ static void say_kernel(const struct record_options *opts, const struct target *t
 		   info->pti ? ", PTI" : "");
 }
 
+void summary_events(const struct event_list *l, char *text, size_t size)
+{
+	const struct event *ev = &l->events[0];
+	size_t at = 0;
+
+	for (unsigned i = 0; i < l->n && at < size; i++)
+		at += (size_t)snprintf(text + at, size - at, "%s%s", at ? "," : "",
+				       l->events[i].name);
+	if (at < size)
+		snprintf(text + at, size - at, ev->freq ? " at %llu Hz" : " every %llu",
+			 (unsigned long long)ev->rate);
+}
+
 /* The choice for one VM, in one line. */
 void summary_choice(const struct record_options *opts, const struct target *t)
 {
-	const struct event *ev = &t->events.events[0];
 	struct guest_kernel_info info;
-	char rate[64], names[256] = "";
+	char what[320];
 
-	for (unsigned i = 0; i < t->events.n; i++) {
-		size_t at = strlen(names);
-
-		snprintf(names + at, sizeof(names) - at, "%s%s", at ? "," : "",
-			 t->events.events[i].name);
-	}
+	summary_events(&t->events, what, sizeof(what));
 	vmrec_kernel_info(t->rec, &info);
-	if (ev->freq)
-		snprintf(rate, sizeof(rate), "at %llu Hz", (unsigned long long)ev->rate);
-	else
-		snprintf(rate, sizeof(rate), "every %llu", (unsigned long long)ev->rate);
-	record_say(opts, "vmprof record: %s: %s backend, %s delivery, %s %s, %u vCPU%s, ", t->name,
-		   t->backend->name, t->backend->delivery ? t->backend->delivery : "host", names,
-		   rate, vmrec_nr_vcpus(t->rec), vmrec_nr_vcpus(t->rec) == 1 ? "" : "s");
+	record_say(opts, "vmprof record: %s: %s backend, %s delivery, %s, %u vCPU%s, ", t->name,
+		   t->backend->name, t->backend->delivery ? t->backend->delivery : "host", what,
+		   vmrec_nr_vcpus(t->rec), vmrec_nr_vcpus(t->rec) == 1 ? "" : "s");
 	if (info.known)
 		record_say(opts, "Linux %s%s%s\n", info.release, info.has_types ? "" : "; ",
 			   info.has_types ? "" : info.why_not);
@@ -190,14 +193,26 @@ static void say_losses(const struct record_options *opts, const struct target *t
 			   st.symbols.last_error);
 }
 
-/* perf's closing lines, with what was lost by VM between them. */
+void summary_woken(const struct record_options *opts, unsigned wakeups)
+{
+	record_say(opts, "[ vmprof record: Woken up %u times to write data ]\n", wakeups);
+}
+
+void summary_written(const struct record_options *opts, uint64_t bytes, uint64_t samples)
+{
+	bool pipe = !strcmp(opts->output, "-");
+
+	record_say(opts, "[ vmprof record: Captured and wrote %.3f MB %s (%llu samples) ]\n",
+		   (double)bytes / 1048576.0, pipe ? "to standard output" : opts->output,
+		   (unsigned long long)samples);
+}
+
 void summary_closing(const struct record_options *opts, const struct targets *ts, unsigned wakeups,
 		     uint64_t bytes)
 {
-	bool pipe = !strcmp(opts->output, "-");
 	uint64_t samples = 0;
 
-	record_say(opts, "[ vmprof record: Woken up %u times to write data ]\n", wakeups);
+	summary_woken(opts, wakeups);
 	for (unsigned i = 0; i < ts->n; i++) {
 		struct vmrec_stats st;
 
@@ -220,7 +235,5 @@ void summary_closing(const struct record_options *opts, const struct targets *ts
 				"Xen's vpmu=on\n",
 				(unsigned long long)st.misled);
 	}
-	record_say(opts, "[ vmprof record: Captured and wrote %.3f MB %s (%llu samples) ]\n",
-		   (double)bytes / 1048576.0, pipe ? "to standard output" : opts->output,
-		   (unsigned long long)samples);
+	summary_written(opts, bytes, samples);
 }

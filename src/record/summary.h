@@ -13,7 +13,14 @@ void summary_choice(const struct record_options *opts, const struct target *t);
 /* That the host is sampled as a whole. */
 void summary_host(const struct record_options *opts, const struct targets *ts);
 
-/* perf's closing lines, with what was lost, by VM, between them. */
+/* Names of the events and the rate of the first. */
+void summary_events(const struct event_list *l, char *text, size_t size);
+
+/* perf's two closing lines. */
+void summary_woken(const struct record_options *opts, unsigned wakeups);
+void summary_written(const struct record_options *opts, uint64_t bytes, uint64_t samples);
+
+/* Both, with what was lost, by VM, between them. */
 void summary_closing(const struct record_options *opts, const struct targets *ts, unsigned wakeups,
 		     uint64_t bytes);
 

@@ -5,7 +5,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 #include "record/events.h"
 #include "record/summary.h"
@@ -51,15 +50,14 @@ static int share_events(struct targets *ts, const struct record_options *opts,
 	return rc;
 }
 
-/* Who types this in a VM that has vmprof's module wants what that one does not do. */
-static int no_vm(const struct targets *ts, struct vmprof_err *err)
+/* Who types this in a VM that has vmprof's module wants what is not asked for there. */
+static int no_vm(const struct targets *ts, const struct record_options *opts,
+		 struct vmprof_err *err)
 {
-	if (!ts->vms.n && !access("/sys/bus/pci/drivers/vmprof_guest", F_OK))
-		return err_set(
-			err, EOPNOTSUPP,
-			"no VM runs here: the module vmprof_guest samples this system for its "
-			"host, where 'vmprof record --deliver inject' has the samples; within "
-			"it there is perf record");
+	if (!ts->vms.n && opts->delivery != RECORD_DELIVER_HOST && backend_self_usable())
+		return err_set(err, EOPNOTSUPP,
+			       "no VM runs here: what a host lends this one is asked for "
+			       "on the host; from within leave out --deliver");
 	return -err->code;
 }
 
@@ -102,7 +100,7 @@ static int choose_vms(struct targets *ts, const struct record_options *opts, str
 		struct vm *vm = vm_list_only(&ts->vms, hidden, err);
 
 		if (!vm)
-			return no_vm(ts, err);
+			return no_vm(ts, opts, err);
 		add_target(ts, vm, only);
 	}
 	return share_events(ts, opts, err);

@@ -183,6 +183,13 @@ struct dso_priv *session_dso(struct machine_priv *m, const struct dso_key *key)
 	return d;
 }
 
+struct dso *session_host_dso(struct session *s, const char *path)
+{
+	const struct dso_key key = {.name = path};
+
+	return &session_dso(s->machines[0], &key)->dso;
+}
+
 const struct machine *session_dso_machine(const struct dso *dso)
 {
 	return &((const struct dso_priv *)dso)->machine->m;

@@ -299,3 +299,21 @@ int dso_find_row(struct dso_priv *d, enum unwind_arch arch, uint64_t offset,
 		rc = cfi_find(c->debug, vaddr, NULL, NULL, place);
 	return rc && is_stub(c, vaddr, place) ? 0 : rc;
 }
+
+/*
+ * Where the function has stored it already its record may not be in use yet: then what is in x30
+ * does not lead back into the function itself, as the return from a call of its own would.
+ */
+bool dso_link_is_caller(struct dso *dso, uint64_t offset, uint64_t distance)
+{
+	struct dso_priv *d = (struct dso_priv *)dso;
+	struct cfi_place place;
+	uint64_t vaddr, link;
+
+	if (dso_find_row(d, UNWIND_AARCH64, offset, &place) || !address_of(d->cfi, offset, &vaddr))
+		return false;
+	if (unwind_rule_of(&place.row, place.row.ra).place == UNWIND_SAME)
+		return true;
+	link = vaddr + distance;
+	return link - place.function - 1 >= place.function_end - place.function;
+}

@@ -195,10 +195,26 @@ size_t session_nr_dsos(const struct session *s);
 struct dso *session_dso_nth(const struct session *s, size_t i);
 const struct machine *session_dso_machine(const struct dso *dso);
 
+/* ---------- files of processes that run here, for who has their maps ---------- */
+
+/* The host's DSO of this path. */
+struct dso *session_host_dso(struct session *s, const char *path);
+/*
+ * aarch64: has the function at @offset of the DSO's file its caller in x30 and nowhere else, so
+ * that no frame record tells? @distance: how far what is in x30 is from @offset. False also where
+ * nothing is known of it.
+ */
+bool dso_link_is_caller(struct dso *dso, uint64_t offset, uint64_t distance);
+
 /* ---------- runningkernel.c: the kernel that runs here ---------- */
 
 /* Its build id; returns its length, 0 unknown. */
 uint32_t running_kernel_build_id(uint8_t id[20]);
+/*
+ * Its symbols without its modules', relative to its start, to be freed before @s is. NULL: this
+ * user may not see them.
+ */
+struct symtab *running_kernel_symtab(struct session *s);
 
 /* Where it and its modules are, by address. */
 struct running_map {

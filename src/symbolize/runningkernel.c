@@ -46,6 +46,18 @@ uint32_t running_kernel_build_id(uint8_t id[20])
 	return read_notes("/sys/kernel/notes", id);
 }
 
+struct symtab *running_kernel_symtab(struct session *s)
+{
+	const struct kallsyms *k = session_kallsyms(s, "/proc/kallsyms", NULL);
+	struct symtab *t = k && k->text ? kallsyms_symtab(k, "", k->text) : NULL;
+
+#ifdef __aarch64__
+	if (t)
+		t->machine = EM_AARCH64;
+#endif
+	return t;
+}
+
 /* Is "kernel/net/virtio-net.ko.xz" the file of module "virtio_net"? */
 static bool is_file_of(const char *path, const char *module)
 {

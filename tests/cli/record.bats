@@ -360,3 +360,27 @@ load helper
 	[ "$status" -eq 1 ]
 	[[ "$output" == *"the tcg backend never stops a VM"* ]]
 }
+
+@test "record: a machine that is to record itself, and cannot or is asked for what a host has" {
+	[ ! -e /dev/vmprof_guest ] || skip "vmprof_guest.ko is loaded"
+	run "$VMPROF" record --backend self -e cpu-clock -o "$BATS_TEST_TMPDIR/no.data" -- touch "$BATS_TEST_TMPDIR/ran"
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"vmprof_guest.ko is not loaded (there is no /dev/vmprof_guest)"* ||
+		"$output" == *"CAP_PERFMON"* ]]
+	[ ! -e "$BATS_TEST_TMPDIR/no.data" ]
+	[ ! -e "$BATS_TEST_TMPDIR/ran" ]
+	for args in "--vm web1" "--deliver direct" --multiplex --pause "--count domain"; do
+		# shellcheck disable=SC2086 # two words
+		run "$VMPROF" record --backend self $args -o "$BATS_TEST_TMPDIR/no.data" -- true
+		[ "$status" -ne 0 ]
+		[[ "$output" == *"leave out"* ]]
+	done
+	run "$VMPROF" record --backend self -e '{cpu-clock,cpu-clock:u}' -o "$BATS_TEST_TMPDIR/no.data" -- true
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"the self backend has no groups: leave out the braces" ]]
+	run "$VMPROF" record --backend self -e cpu-clock:G -o "$BATS_TEST_TMPDIR/no.data" -- true
+	[ "$status" -eq 1 ]
+	[[ "$output" == *"guests of this machine are not sampled by the self backend" ]]
+	run "$VMPROF" record --backend self -e sched:sched_switch -o "$BATS_TEST_TMPDIR/no.data" -- true
+	[ "$status" -ne 0 ]
+}
