@@ -16,6 +16,8 @@ set -uo pipefail
 . "$lab/lib/direct.sh"
 # shellcheck source=tests/lab/lib/direct-record.sh
 . "$lab/lib/direct-record.sh"
+# shellcheck source=tests/lab/lib/direct-self.sh
+. "$lab/lib/direct-self.sh"
 
 direct_begin direct-arm64
 marks=()
@@ -52,6 +54,8 @@ echo "# direct: $samples samples, $more exits more, $instructions instructions a
 expect "direct: instructions a sample" "$instructions" test "$instructions" -lt 1000
 direct_inject
 direct_record
+direct_within
+direct_owned
 ((!LONG)) || direct_table
 for when in refused cycled killed; do
 	registers_equal $when before

@@ -14,6 +14,8 @@
  * directtest lend EVENT:PERIOD TID...  without a guest's row, for 10 s or until a line comes in
  * directtest silent FILE EVENT:PERIOD TID...   x86: its handler has gone; until that is noticed
  * directtest refuse TID...
+ * directtest own SECONDS    within a guest: the own user's log, for that time, with cpu-clock
+ * directtest user COMMAND...    as a user who may nothing
  * SOURCE: direct, inject, or perf's type number; the commands without it: DELIVER in the
  * environment, if it is not direct. MODES: u, k or uk.
  */
@@ -120,6 +122,49 @@ static u32 parse(char *list, u32 type, struct vmprof_log_event *events)
 		};
 	}
 	return nr;
+}
+
+/* The guest's own user, who is the host of a log of his own. */
+static int own(unsigned seconds)
+{
+	const struct vmprof_log_event clock = {PERF_TYPE_SOFTWARE, VMP_COUNT_FLAGS, 0, 10000000};
+	int fd = open(VMPROF_GUEST_DEVICE, O_RDWR | O_CLOEXEC);
+
+	if (fd < 0)
+		fail(VMPROF_GUEST_DEVICE);
+	bytes = 2 * VMPROF_LOG_PAGE + VMP_RECORD_MAX + VMPROF_LOG_PAGE;
+	bytes += -bytes % (u64)sysconf(_SC_PAGESIZE);
+	memory = mmap(NULL, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
+	if (memory == MAP_FAILED)
+		fail("mmap");
+	request = memory;
+	vmp_log_init(memory, bytes, VMP_RECORD_MAX, 1);
+	*request = (struct vmprof_log_host){
+		.magic = request->magic,
+		.version = request->version,
+		.ring_offset = request->ring_offset,
+		.ring_stride = request->ring_stride,
+		.ring_size = request->ring_size,
+		.rings = 1,
+		.request = 1,
+		.nr = 1,
+		.events = {clock},
+	};
+	if (ioctl(fd, VMPROF_GUEST_IOC_LOOK) || vmp_log_row(memory, bytes, 1, &row))
+		fail("answer");
+	printf("own state %u %s\n", row.state, row.why);
+	fflush(stdout);
+	sleep(seconds);
+	return 0;
+}
+
+static int as_user(char **command)
+{
+	if (setgid(65534) || setuid(65534))
+		fail("setuid");
+	execvp(command[0], command);
+	fail(command[0]);
+	return 1;
 }
 
 /* ------------------------------------------------------------------ the host's part */
@@ -516,6 +561,10 @@ int main(int argc, char **argv)
 		return info();
 	if (argc < 3)
 		return 2;
+	if (!strcmp(what, "own"))
+		return own((unsigned)atoi(argv[2]));
+	if (!strcmp(what, "user"))
+		return as_user(argv + 2);
 	if (strcmp(what, "refuse") && strcmp(what, "lend"))
 		map_log(argv[arg++]);
 	if (!strcmp(what, "format"))
