@@ -278,7 +278,6 @@ static int self_start(struct backend_session *base, struct vmprof_err *err)
 	struct vmprof_log_guest row;
 	int rc;
 
-	s->rings.first = now.ticks;
 	rc = ask(s, s->nr_events, &row, err);
 	if (!rc)
 		rc = open_rings(s, err);
