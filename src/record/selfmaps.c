@@ -205,7 +205,8 @@ static void see_exit(struct selfmaps *m, uint32_t pid)
 		if (m->gone[old].process)
 			forget(m, m->gone[old].pid);
 	m->nr_gone -= old;
-	memmove(m->gone, m->gone + old, m->nr_gone * sizeof(*m->gone));
+	if (old)
+		memmove(m->gone, m->gone + old, m->nr_gone * sizeof(*m->gone));
 	m->gone = xgrow(m->gone, &m->cap_gone, m->nr_gone + 1, sizeof(*m->gone));
 	m->gone[m->nr_gone++] = (struct gone){pid, hashmap_get(&m->processes, pid), now};
 }
