@@ -10,6 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "util/deadline.h"
 #include "util/text.h"
 #include "util/xalloc.h"
 
@@ -166,20 +167,6 @@ static void *worker(void *arg)
 
 /* ---------- those who ask ---------- */
 
-static struct timespec deadline_of(int timeout_ms)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	ts.tv_sec += timeout_ms / 1000;
-	ts.tv_nsec += timeout_ms % 1000 * 1000000l;
-	if (ts.tv_nsec >= 1000000000l) {
-		ts.tv_sec++;
-		ts.tv_nsec -= 1000000000l;
-	}
-	return ts;
-}
-
 /* Until the answer is there; with the lock. 0 or -ETIMEDOUT */
 static int wait_answer(struct qmp_libvirt *l, const struct timespec *end)
 {
@@ -202,7 +189,7 @@ static char *take_answer(struct qmp_libvirt *l)
 static int ask(struct qmp_libvirt *l, const char *command, int timeout_ms, char **reply,
 	       struct vmprof_err *err)
 {
-	const struct timespec end = deadline_of(timeout_ms);
+	const struct timespec end = deadline_after(timeout_ms);
 	int rc = 0;
 
 	*reply = NULL;
@@ -277,17 +264,13 @@ int qmp_libvirt_open(struct qmp_libvirt **out, const struct libvirt_calls *calls
 		     const struct vm *vm, int timeout_ms, struct vmprof_err *err)
 {
 	struct qmp_libvirt *l = xcalloc(1, sizeof(*l));
-	pthread_condattr_t attr;
 	char *none;
 	int rc;
 
 	*out = NULL;
 	l->calls = calls;
 	pthread_mutex_init(&l->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&l->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	deadline_cond_init(&l->changed);
 	rc = where(l, vm, err);
 	rc = rc ? rc : start_worker(l, err);
 	if (rc) {
@@ -305,7 +288,7 @@ int qmp_libvirt_open(struct qmp_libvirt **out, const struct libvirt_calls *calls
 /* One whose thread hangs in libvirt is left to it. */
 void qmp_libvirt_close(struct qmp_libvirt *l)
 {
-	const struct timespec end = deadline_of(CLOSE_MS);
+	const struct timespec end = deadline_after(CLOSE_MS);
 	bool mine;
 
 	if (!l)

@@ -118,6 +118,30 @@ void hostside_start(struct hostside *h, struct buf *out, bool modules, uint64_t 
 	look_at_maps(h, out, time);
 }
 
+struct process_walk {
+	uint64_t id, time;
+	struct buf *out;
+	bool modules; /* are to be said still */
+};
+
+static int encode_process(void *ctx, pid_t pid)
+{
+	struct process_walk *w = ctx;
+	struct hostside h = {.pid = pid, .id = w->id};
+
+	hostside_start(&h, w->out, w->modules, w->time);
+	hostside_free(&h);
+	w->modules = false;
+	return 0;
+}
+
+void hostside_start_all(uint64_t id, struct buf *out, uint64_t time)
+{
+	struct process_walk w = {id, time, out, true};
+
+	proc_each_number("/proc", encode_process, &w);
+}
+
 void hostside_see(struct hostside *h, struct buf *out, const struct sample *s)
 {
 	if (s->mode != SAMPLE_MODE_HOST_USER || proc_maps_find(&h->maps, s->ip) ||

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side-band of one VM: its process with threads and maps, as perf record writes it of a
+ * The host's side-band of one VM, or of all that runs: processes with threads and maps, as perf record writes it of a
  * process, for samples of what the host does for the VM. Used by the VM's thread.
  */
 #ifndef VMPROF_RECORD_HOSTSIDE_H
@@ -20,6 +20,8 @@ struct hostside {
 
 /* Names of process and threads, executable maps; @modules: the kernel's modules too. */
 void hostside_start(struct hostside *h, struct buf *out, bool modules, uint64_t time);
+/* The same of all processes that there are, and the modules. */
+void hostside_start_all(uint64_t id, struct buf *out, uint64_t time);
 /* Maps that the process has made since, if the sample is in none that is known. */
 void hostside_see(struct hostside *h, struct buf *out, const struct sample *s);
 void hostside_free(struct hostside *h); /* what it owns */

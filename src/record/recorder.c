@@ -240,6 +240,8 @@ static int record(struct recorder *r, int *status, struct vmprof_err *err)
 			*err = finish_err;
 		rc = rc ? rc : rc2;
 	}
+	/* A second signal shall not cut off what gives the VMs' own back to them. */
+	targets_free(&r->targets);
 	rounds_end(&r->rounds);
 	return rc;
 }

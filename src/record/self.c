@@ -271,6 +271,7 @@ static int record(struct self *s, int *status, struct vmprof_err *err)
 			*err = finish_err;
 		rc = rc ? rc : rc2;
 	}
+	selfrec_close(s->rec); /* before a second signal may end us */
 	rounds_end(&s->rounds);
 	return rc;
 }
@@ -286,7 +287,6 @@ int self_run(const struct vmprof_backend *backend, const struct record_options *
 	if (!rc)
 		rc = record(&s, &result->status, err);
 	result->signal = s.rounds.signal;
-	selfrec_close(s.rec);
 	event_list_free(&s.events);
 	buf_free(&s.buf);
 	return rc;

@@ -160,31 +160,12 @@ void selfside_drain(struct selfside *s, struct buf *out, selfside_fn *see, void 
 
 /* ---------- what is there already ---------- */
 
-struct walk {
-	const struct selfside *s;
-	struct buf *out;
-	uint64_t time;
-	bool modules; /* are to be said still */
-};
-
-static int encode_process(void *ctx, pid_t pid)
-{
-	struct walk *w = ctx;
-	struct hostside h = {.pid = pid, .id = w->s->id};
-
-	hostside_start(&h, w->out, w->modules, w->time);
-	hostside_free(&h);
-	w->modules = false;
-	return 0;
-}
-
 void selfside_start(struct selfside *s, uint64_t id, struct buf *out, selfside_fn *see, void *ctx)
 {
-	struct walk w = {s, out, clock_now_ns(), true};
 	size_t at = out->len;
 
 	s->id = id;
-	proc_each_number("/proc", encode_process, &w);
+	hostside_start_all(id, out, clock_now_ns());
 	while (at < out->len) {
 		const struct perf_event_header *record = (const void *)(out->data + at);
 

@@ -402,4 +402,5 @@ void targets_free(struct targets *ts)
 	wholehost_free(ts->host);
 	free(ts->t);
 	vm_list_free(&ts->vms);
+	*ts = (struct targets){0};
 }

@@ -55,7 +55,7 @@ int targets_fall_back(struct target *t, const struct record_options *opts, struc
 /* Puts the VM's name before a sentence that does not start with it; returns -err->code. */
 int target_error(const struct target *t, struct vmprof_err *err);
 void targets_drop(struct targets *ts, unsigned i); /* none from @i on is open yet */
-void targets_free(struct targets *ts);		   /* their recorders too */
+void targets_free(struct targets *ts);		   /* their recorders too; again is fine */
 
 /*
  * One id for each event of each vCPU: it is what ties a record to its VM. Ids are given out target

@@ -128,29 +128,12 @@ const uint32_t *wholehost_cpus(const struct wholehost *h, unsigned *n)
 	return h->cpu;
 }
 
-/* ---------- what was there before ---------- */
-
-struct process_walk {
-	uint64_t id, time;
-	struct buf *out;
-	bool modules; /* are still to come */
-};
-
-static int encode_process(void *ctx, pid_t pid)
-{
-	struct process_walk *w = ctx;
-	struct hostside side = {.pid = pid, .id = w->id};
-
-	hostside_start(&side, w->out, w->modules, w->time);
-	hostside_free(&side);
-	w->modules = false;
-	return 0;
-}
+/* ---------- the start ---------- */
 
 int wholehost_start(struct wholehost *h, const uint64_t *ids, struct buf *out,
 		    struct vmprof_err *err)
 {
-	struct process_walk w = {.id = ids[0], .time = clock_now_ns(), .out = out, .modules = true};
+	uint64_t time = clock_now_ns();
 
 	for (unsigned i = 0; i < h->nr_sources; i++) {
 		h->source[i].id = ids[i];
@@ -158,7 +141,7 @@ int wholehost_start(struct wholehost *h, const uint64_t *ids, struct buf *out,
 			return err_sys(err, errno, "cannot start sampling the host");
 	}
 	/* Behind the start: one that comes meanwhile is in here or in a ring, or both. */
-	proc_each_number("/proc", encode_process, &w);
+	hostside_start_all(ids[0], out, time);
 	return 0;
 }
 

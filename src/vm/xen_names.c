@@ -11,8 +11,8 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
+#include "util/deadline.h"
 #include "util/xalloc.h"
 
 struct question {
@@ -66,7 +66,6 @@ static void *ask(void *arg)
 static struct question *new_question(const struct xen_calls *call, const uint32_t *domid, size_t n)
 {
 	struct question *q = xcalloc(1, sizeof(*q));
-	pthread_condattr_t attr;
 
 	q->call = call;
 	q->n = n;
@@ -74,32 +73,15 @@ static struct question *new_question(const struct xen_calls *call, const uint32_
 	memcpy(q->domid, domid, n * sizeof(*domid));
 	q->name = xcalloc(n + 1, sizeof(*q->name));
 	pthread_mutex_init(&q->lock, NULL);
-	pthread_condattr_init(&attr);
-	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
-	pthread_cond_init(&q->changed, &attr);
-	pthread_condattr_destroy(&attr);
+	deadline_cond_init(&q->changed);
 	return q;
-}
-
-static struct timespec after(int ms)
-{
-	struct timespec t;
-
-	clock_gettime(CLOCK_MONOTONIC, &t);
-	t.tv_sec += ms / 1000;
-	t.tv_nsec += ms % 1000 * 1000000L;
-	if (t.tv_nsec >= 1000000000L) {
-		t.tv_sec++;
-		t.tv_nsec -= 1000000000L;
-	}
-	return t;
 }
 
 int xen_names_get(const struct xen_calls *call, const uint32_t *domid, size_t n, char **name,
 		  int timeout_ms, struct vmprof_err *err)
 {
 	struct question *q = new_question(call, domid, n);
-	const struct timespec end = after(timeout_ms);
+	const struct timespec end = deadline_after(timeout_ms);
 	bool answered;
 	pthread_t thread;
 	int r;
