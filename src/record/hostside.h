@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The host's side-band of one VM, or of all that runs: processes with threads and maps, as perf record writes it of a
- * process, for samples of what the host does for the VM. Used by the VM's thread.
+ * The host's side-band of one VM, or of all that runs: processes with threads and maps, as perf
+ * record writes it of a process, for samples of what the host does for the VM. Used by the VM's
+ * thread.
  */
 #ifndef VMPROF_RECORD_HOSTSIDE_H
 #define VMPROF_RECORD_HOSTSIDE_H
